@@ -1,0 +1,378 @@
+#include "split.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <limits>
+#include <thread>
+
+namespace dabnet {
+namespace {
+
+// Two gains within this of each other, relatively, are a tie: they differ by rounding at most.
+constexpr double kTie = 1e-12;
+
+// Sorting a handful is cheaper than binning it.
+constexpr std::size_t kFewEnoughToSort = 64;
+
+// Maps a weight to one of equal bins. Rounding keeps the order, so each bin holds neighbours in sorted order, and equal
+// weights share a bin, whatever the values are.
+struct Binning {
+    double origin;
+    double scale;
+    int operator()(float weight) const { return static_cast<int>((weight - origin) * scale); }
+};
+
+// Floats in their order as integers, so that the space between two can be halved.
+std::int64_t to_rank(float value) {
+    std::int32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits >= 0 ? bits : -static_cast<std::int64_t>(bits & 0x7fffffff);
+}
+
+float from_rank(std::int64_t rank) {
+    const auto magnitude = static_cast<std::int32_t>(rank >= 0 ? rank : -rank);
+    float value;
+    std::memcpy(&value, &magnitude, sizeof value);
+    return rank >= 0 ? value : -value;
+}
+
+// The smallest float that falls into `bin` or a later one, given that `least` does not and `most` does. It is close to
+// where arithmetic puts it, so step away from there by 1, 2, 4, ... until it is enclosed, then halve.
+float lower_edge(const Binning& binning, int bin, float least, float most) {
+    const auto reached = [&](std::int64_t rank) { return binning(from_rank(rank)) >= bin; };
+    std::int64_t before = to_rank(least), after = to_rank(most);
+    const auto guess = to_rank(static_cast<float>(binning.origin + bin / binning.scale));
+    if (before < guess && guess < after) {
+        if (reached(guess)) {
+            after = guess;
+            for (std::int64_t step = 1; after - step > before; step *= 2) {
+                if (!reached(after - step)) {
+                    before = after - step;
+                    break;
+                }
+                after -= step;
+            }
+        } else {
+            before = guess;
+            for (std::int64_t step = 1; before + step < after; step *= 2) {
+                if (reached(before + step)) {
+                    after = before + step;
+                    break;
+                }
+                before += step;
+            }
+        }
+    }
+    while (after - before > 1) {
+        const std::int64_t middle = before + (after - before) / 2;
+        (reached(middle) ? after : before) = middle;
+    }
+    return from_rank(after);
+}
+
+// Copies the values in [from, to) to `out`, which has room for all of them; returns how many there were. Few are: so the
+// comparisons are made first, 256 at a time as vector code, and then eight answers are looked at together.
+std::size_t gather(const float* values, std::size_t m, float from, float to, float* out) {
+    constexpr std::size_t kBlock = 256, kWord = 8;
+    std::uint8_t inside[kBlock];
+    std::size_t found = 0;
+    for (std::size_t start = 0; start < m; start += kBlock) {
+        const float* block = values + start;
+        const std::size_t size = std::min(kBlock, m - start);
+        for (std::size_t i = 0; i < size; ++i) inside[i] = (block[i] >= from) & (block[i] < to);
+        for (std::size_t i = size; i % kWord != 0; ++i) inside[i] = 0;
+        for (std::size_t i = 0; i < size; i += kWord) {
+            std::uint64_t word;
+            std::memcpy(&word, inside + i, kWord);
+            if (word == 0) continue;
+            for (std::size_t j = i; j < i + kWord; ++j) {
+                if (inside[j]) out[found++] = block[j];
+            }
+        }
+    }
+    return found;
+}
+
+void grow(std::vector<float>& buffer, std::size_t size) {
+    if (buffer.size() < size) buffer.resize(size);
+}
+
+}  // namespace
+
+// D of the split that puts `low` below and everything else above.
+double SplitSearch::gain(Group low) const {
+    const double rest = n_ - low.count;
+    const double high_sum = total_ - low.sum;
+    return (low.sum * low.sum * rest + high_sum * high_sum * low.count) / (low.count * rest);
+}
+
+// Takes a split if it is better than the best, or as good with a smaller low group.
+void SplitSearch::offer(Group low, float threshold) {
+    const double value = gain(low);
+    const bool better = value > best_.gain * (1 + kTie);
+    const bool tie = value >= best_.gain * (1 - kTie) && low.count < best_.low.count;
+    if (better || tie) best_ = {value, low, threshold};
+}
+
+// Whether some split inside a run of neighbours could reach the best gain. D is jointly convex in (i, P), and the points
+// (i, P_i) of the run lie in a triangle: the sums start at slope `least`, end at slope `most` and are convex between.
+// So D is at most its value at a corner. Two corners are the run's ends, which are offered anyway; here is the third.
+bool SplitSearch::may_beat_best(Group below, Group through, double least, double most) const {
+    const double count = through.count - below.count;
+    if (count < 2 || !(least < most)) return false;
+    const double at_least = (most * count - (through.sum - below.sum)) / (most - least);
+    const double low = below.count + at_least;
+    const double low_sum = below.sum + at_least * least;
+    const double rest = n_ - low;
+    const double high_sum = total_ - low_sum;
+    if (low <= 0 || rest <= 0) return true;
+    return low_sum * low_sum * rest + high_sum * high_sum * low >= best_.gain * (1 - 2 * kTie) * low * rest;
+}
+
+// Offers every split inside a run of neighbours, by sorting it.
+void SplitSearch::sweep(const float* values, std::size_t m, Group below) {
+    sorted_.assign(values, values + m);
+    std::sort(sorted_.begin(), sorted_.end());
+    for (std::size_t i = 0; i + 1 < m; ++i) {
+        below.count += 1;
+        below.sum += sorted_[i] - mean_;
+        if (sorted_[i] < sorted_[i + 1]) offer(below, sorted_[i + 1]);
+    }
+}
+
+// Offers the best split inside a run of neighbours in [least, most], of which `below` lies below.
+//
+//   1. Bin the run, and offer the best split between two bins.
+//   2. Find the bins inside which a better one is possible: for most filters one or two.
+//   3. Gather their members. Sort them if they are few; otherwise group them by bin and search each bin in turn.
+//
+// Each level narrows the range at least 32 times, and what a range can hide shrinks with it, so that two or three levels
+// decide every filter met in practice. Past the last level the run is sorted: slower, and still exact.
+void SplitSearch::search(const float* values, std::size_t m, float least, float most, Group below, int depth) {
+    if (m <= kFewEnoughToSort || depth == kLevels) return sweep(values, m, below);
+    Level& level = levels_[depth];
+    int bins = 32;
+    while (bins < kBins && static_cast<std::size_t>(bins) * 8 < m) bins *= 2;
+    // A shade under `bins`, so that `most` itself falls into the last one.
+    const Binning binning{least, bins * (1 - 1e-12) / (static_cast<double>(most) - least)};
+
+    for (auto& copy : histogram_) std::fill(copy, copy + bins, Group{});
+    std::size_t i = 0;
+    for (; i + 8 <= m; i += 8) {
+        int bin[8];
+        double centred[8];
+        for (int j = 0; j < 8; ++j) {
+            bin[j] = binning(values[i + j]);
+            centred[j] = values[i + j] - mean_;
+        }
+        for (int j = 0; j < 8; ++j) {
+            Group& group = histogram_[j % kCopies][bin[j]];
+            group.count += 1;
+            group.sum += centred[j];
+        }
+    }
+    for (; i < m; ++i) {
+        Group& group = histogram_[0][binning(values[i])];
+        group.count += 1;
+        group.sum += values[i] - mean_;
+    }
+
+    Group through = below;
+    level.below[0] = through;
+    for (int bin = 0; bin < bins; ++bin) {
+        for (const auto& copy : histogram_) {
+            through.count += copy[bin].count;
+            through.sum += copy[bin].sum;
+        }
+        level.below[bin + 1] = through;
+    }
+
+    int best_edge = 0;
+    double best_gain = -1;
+    for (int bin = 1; bin < bins; ++bin) {
+        const Group low = level.below[bin];
+        if (low.count == below.count || low.count == through.count) continue;
+        const double value = gain(low);
+        if (value > best_gain * (1 + kTie)) {
+            best_gain = value;
+            best_edge = bin;
+        }
+    }
+    if (best_gain >= best_.gain * (1 - kTie)) {
+        offer(level.below[best_edge], lower_edge(binning, best_edge, least, most));
+    }
+
+    // A bin's nominal edges, a little wider than rounding can have moved a member.
+    const double width = 1 / binning.scale;
+    const double slack = 8 * std::numeric_limits<double>::epsilon() *
+                         std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)),
+                                   std::fabs(mean_)});
+    bool suspect[kBins];
+    int first = bins, last = -1;
+    for (int bin = 0; bin < bins; ++bin) {
+        const double from = least - mean_ + bin * width;
+        suspect[bin] = may_beat_best(level.below[bin], level.below[bin + 1], from - slack, from + width + slack);
+        if (suspect[bin]) {
+            first = std::min(first, bin);
+            last = bin;
+        }
+    }
+    if (last < 0) return;
+
+    grow(level.suspects, m);
+    float* suspects = level.suspects.data();
+    const float from = first == 0 ? least : lower_edge(binning, first, least, most);
+    const float to =
+        last + 1 == bins ? std::numeric_limits<float>::infinity() : lower_edge(binning, last + 1, least, most);
+    const std::size_t found = gather(values, m, from, to, suspects);
+    if (found <= kFewEnoughToSort) return sweep(suspects, found, level.below[first]);
+
+    grow(level.grouped, found);
+    std::size_t end[kBins];  // of each bin's members in `grouped`, once all are placed
+    for (int bin = first; bin <= last; ++bin) {
+        end[bin] = static_cast<std::size_t>(level.below[bin].count - level.below[first].count);
+    }
+    for (std::size_t j = 0; j < found; ++j) level.grouped[end[binning(suspects[j])]++] = suspects[j];
+    for (int bin = first; bin <= last; ++bin) {
+        if (!suspect[bin]) continue;
+        const Group lower = level.below[bin], upper = level.below[bin + 1];
+        const auto count = static_cast<std::size_t>(upper.count - lower.count);
+        const float* members = level.grouped.data() + (end[bin] - count);
+        const auto [low, high] = std::minmax_element(members, members + count);
+        if (!may_beat_best(lower, upper, *low - mean_, *high - mean_)) continue;
+        search(members, count, *low, *high, lower, depth + 1);
+    }
+}
+
+// Least, most and mean of a filter. Returns false if a weight is not finite: then so is the sum, since doubles hold the
+// sum of any floats.
+bool SplitSearch::measure(const float* weights, std::size_t n) {
+    constexpr int kLanes = 8;
+    float least[kLanes], most[kLanes];
+    double sums[kLanes] = {};
+    std::fill(least, least + kLanes, weights[0]);
+    std::fill(most, most + kLanes, weights[0]);
+    const auto take = [&](float weight, int lane) {
+        least[lane] = weight < least[lane] ? weight : least[lane];
+        most[lane] = weight > most[lane] ? weight : most[lane];
+        sums[lane] += weight;
+    };
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        for (int lane = 0; lane < kLanes; ++lane) take(weights[i + lane], lane);
+    }
+    for (; i < n; ++i) take(weights[i], 0);
+    double sum = 0;
+    for (double lane : sums) sum += lane;
+    if (!std::isfinite(sum)) return false;
+
+    n_ = static_cast<double>(n);
+    mean_ = sum / n_;
+    least_ = *std::min_element(least, least + kLanes);
+    most_ = *std::max_element(most, most + kLanes);
+    total_ = std::fma(-mean_, n_, sum);  // what rounding the mean left over, itself unrounded
+    best_ = Best{};
+    return true;
+}
+
+Split SplitSearch::finish() const {
+    if (best_.low.count == 0) return {least_, 0, mean_, mean_};
+    return {best_.threshold, static_cast<std::size_t>(best_.low.count), mean_ + best_.low.sum / best_.low.count,
+            mean_ + (total_ - best_.low.sum) / (n_ - best_.low.count)};
+}
+
+bool SplitSearch::find(const float* weights, std::size_t n, Split& split) {
+    if (!measure(weights, n)) return false;
+    if (least_ < most_) search(weights, n, least_, most_, Group{}, 0);
+    split = finish();
+    return true;
+}
+
+bool SplitSearch::find_within(const float* weights, std::size_t n, std::size_t least, std::size_t most, Split& split) {
+    if (!measure(weights, n)) return false;
+    least = std::max<std::size_t>(least, 1);
+    most = std::min(most, n - 1);
+    if (least_ < most_ && least <= most) {
+        // Ranks least - 1 to most, in their places; those below and above in any order. The splits allowed are the ones
+        // between two of them.
+        ranked_.assign(weights, weights + n);
+        const auto from = ranked_.begin() + static_cast<std::ptrdiff_t>(least - 1);
+        const auto to = ranked_.begin() + static_cast<std::ptrdiff_t>(most);
+        std::nth_element(ranked_.begin(), from, ranked_.end());
+        std::nth_element(from, to, ranked_.end());
+        Group below{static_cast<double>(least - 1), 0};
+        for (auto weight = ranked_.begin(); weight != from; ++weight) below.sum += *weight - mean_;
+        const auto [low, high] = std::minmax_element(from, to + 1);
+        if (*low < *high) search(&*from, most - least + 2, *low, *high, below, 0);
+    }
+    if (best_.low.count == 0 && least_ < most_) search(weights, n, least_, most_, Group{}, 0);
+    split = finish();
+    return true;
+}
+
+namespace {
+
+// Splits one filter and writes its row of the results. Returns false if a weight is not finite.
+bool split_filter(const Filters& filters, const LowCounts& limits, std::size_t row, SplitSearch& search,
+                  std::vector<float>& copy, const SplitResults& out) {
+    const float* weights = filters.data + static_cast<std::ptrdiff_t>(row) * filters.filter_stride;
+    if (filters.weight_stride != 1) {
+        grow(copy, filters.n);
+        for (std::size_t i = 0; i < filters.n; ++i) {
+            copy[i] = weights[static_cast<std::ptrdiff_t>(i) * filters.weight_stride];
+        }
+        weights = copy.data();
+    }
+    Split split;
+    const bool finite = limits.least == nullptr
+                            ? search.find(weights, filters.n, split)
+                            : search.find_within(weights, filters.n, static_cast<std::size_t>(limits.least[row]),
+                                                 static_cast<std::size_t>(limits.most[row]), split);
+    if (!finite) return false;
+
+    // Means of equal magnitude: the high one is the positive one.
+    const bool alpha_is_high = std::fabs(split.high_mean) >= std::fabs(split.low_mean);
+    bool* mask = out.mask + row * filters.n;
+    if (alpha_is_high) {
+        for (std::size_t i = 0; i < filters.n; ++i) mask[i] = weights[i] >= split.threshold;
+    } else {
+        for (std::size_t i = 0; i < filters.n; ++i) mask[i] = weights[i] < split.threshold;
+    }
+    out.alpha[row] = alpha_is_high ? split.high_mean : split.low_mean;
+    out.beta[row] = alpha_is_high ? split.low_mean : split.high_mean;
+    out.k[row] = static_cast<std::int64_t>(alpha_is_high ? filters.n - split.low_count : split.low_count);
+    return true;
+}
+
+}  // namespace
+
+std::int64_t split_filters(const Filters& filters, const LowCounts& limits, int threads, const SplitResults& out) {
+    // Starting a thread costs about as much as splitting this many weights.
+    constexpr std::size_t kWeightsAThread = 1 << 15;
+    const std::size_t worthwhile = filters.filters * filters.n / kWeightsAThread + 1;
+    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t workers = std::min({static_cast<std::size_t>(threads), worthwhile, filters.filters, cores});
+
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> first_bad{filters.filters};
+    const auto work = [&] {
+        SplitSearch search;
+        std::vector<float> copy;
+        for (std::size_t row = next++; row < filters.filters; row = next++) {
+            if (split_filter(filters, limits, row, search, copy, out)) continue;
+            std::size_t bad = first_bad;
+            while (row < bad && !first_bad.compare_exchange_weak(bad, row)) {
+            }
+        }
+    };
+    std::vector<std::future<void>> helpers;
+    for (std::size_t i = 1; i < workers; ++i) helpers.push_back(std::async(std::launch::async, work));
+    work();
+    for (auto& helper : helpers) helper.get();
+    return first_bad < filters.filters ? static_cast<std::int64_t>(first_bad) : -1;
+}
+
+}  // namespace dabnet
