@@ -1,0 +1,29 @@
+"""dabnet: neural networks that recognize free-hand sketches with one bit a weight.
+
+What stands here is imported when it is first used: nothing loads torch that does not need it.
+"""
+
+from typing import TYPE_CHECKING
+
+from dabnet import _lazy
+
+if TYPE_CHECKING:
+    from dabnet import binarizers as binarizers
+    from dabnet import errors as errors
+    from dabnet.export.summary import summary
+    from dabnet.networks.convert import binarize_, constrain_
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "binarize_", "binarizers", "constrain_", "errors", "summary"]
+
+__getattr__ = _lazy.attributes(
+    __name__,
+    {
+        "binarize_": "dabnet.networks.convert",
+        "binarizers": "dabnet.binarizers",
+        "constrain_": "dabnet.networks.convert",
+        "errors": "dabnet.errors",
+        "summary": "dabnet.export.summary",
+    },
+)

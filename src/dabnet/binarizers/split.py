@@ -51,12 +51,19 @@ def optimal_split(
     threads: int = 1,
     *,
     low_counts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    layer: str = "",
 ) -> Split[NDArray[Any]]: ...
 @overload
 def optimal_split(
-    w: torch.Tensor, threads: int = 1, *, low_counts: tuple[torch.Tensor, torch.Tensor] | None = None
+    w: torch.Tensor,
+    threads: int = 1,
+    *,
+    low_counts: tuple[torch.Tensor, torch.Tensor] | None = None,
+    layer: str = "",
 ) -> Split[torch.Tensor]: ...
-def optimal_split(w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | None = None) -> Split[Any]:
+def optimal_split(
+    w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | None = None, layer: str = ""
+) -> Split[Any]:
     """Split each row of `w`, float32 (filters, n), into the two groups of least squared error.
 
     Takes numpy arrays and torch tensors, contiguous or not, without copying them; the answer is of the same kind and on
@@ -64,6 +71,7 @@ def optimal_split(w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | Non
 
     `low_counts` limits the search, a filter at a time, to splits whose group of smaller weights holds at least
     `low_counts[0]` and at most `low_counts[1]` weights (int64, (filters,)); where equal weights leave none, it is ignored.
+    `layer` is a name for the error that a NaN or an infinite weight raises.
 
     >>> s = optimal_split(np.array([[-1.0, 0.5, 3.0, 3.5]], dtype=np.float32))
     >>> float(s.alpha[0]), float(s.beta[0]), s.mask[0].tolist(), int(s.k[0])
@@ -76,21 +84,21 @@ def optimal_split(w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | Non
         _check(w, w.dtype == torch.float32)
         if w.device.type == "cpu":
             limits = None if low_counts is None else (low_counts[0].numpy(), low_counts[1].numpy())
-            native = _split_native(w.detach().numpy(), threads, limits)
+            native = _split_native(w.detach().numpy(), threads, limits, layer)
             return Split(*(torch.from_numpy(array) for array in native))
         from dabnet.binarizers.sweep import sweep_split
 
-        return sweep_split(w, low_counts=low_counts)
+        return sweep_split(w, low_counts=low_counts, layer=layer)
     if not isinstance(w, np.ndarray):
         raise InputError(
             f"optimal_split takes a numpy array or a torch tensor, not {type(w).__name__}: "
             "wrap it, for example np.asarray(w, dtype=np.float32)."
         )
     _check(w, w.dtype == np.float32)
-    return _split_native(w, threads, low_counts)
+    return _split_native(w, threads, low_counts, layer)
 
 
-def nonfinite(filter_index: int, layer: str = "") -> NonFiniteError:
+def nonfinite(filter_index: int, layer: str) -> NonFiniteError:
     """Say which filter holds a NaN or an infinity, and in which layer where that is known."""
     place = f"filter {filter_index}" + (f" of layer '{layer}'" if layer else "")
     return NonFiniteError(
@@ -114,19 +122,23 @@ def _check(w: Any, is_float32: bool) -> None:
 
 
 def _split_native(
-    w: NDArray[np.float32], threads: int, low_counts: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    w: NDArray[np.float32],
+    threads: int,
+    low_counts: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    layer: str,
 ) -> Split[NDArray[Any]]:
     filters, n = w.shape
     if not w.flags.aligned or any(stride % w.itemsize for stride in w.strides):
         w = w.copy()  # a view into packed records, which no pointer to float can walk
-    least, most = (None, None) if low_counts is None else low_counts
-    for limit in (least, most):
-        if limit is not None and limit.shape != (filters,):
-            raise InputError(f"low_counts must hold one pair a filter: {filters}, not shape {limit.shape}.")
+    least = most = None
+    if low_counts is not None:
+        if any(limit.shape != (filters,) for limit in low_counts):
+            raise InputError(f"low_counts must be two arrays of shape ({filters},), a number for each filter.")
+        least, most = (np.clip(limit, 0, n).astype(np.int64) for limit in low_counts)
     split: Split[NDArray[Any]] = Split(
         np.empty(filters), np.empty(filters), np.empty((filters, n), dtype=bool), np.empty(filters, dtype=np.int64)
     )
     bad = _native.split_filters(w, least, most, threads, split.alpha, split.beta, split.mask, split.k)
     if bad >= 0:
-        raise nonfinite(bad)
+        raise nonfinite(bad, layer)
     return split

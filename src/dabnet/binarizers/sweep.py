@@ -12,11 +12,13 @@ from torch import Tensor
 from dabnet.binarizers.split import TIE, Split, nonfinite
 
 
-def sweep_split(w: Tensor, *, low_counts: tuple[Tensor, Tensor] | None = None) -> Split[Tensor]:
+def sweep_split(
+    w: Tensor, *, low_counts: tuple[Tensor, Tensor] | None = None, layer: str = ""
+) -> Split[Tensor]:
     """Split each row of `w`, (filters, n), as `optimal_split` does."""
     finite = w.isfinite().all(dim=1)
     if not finite.all():
-        raise nonfinite(int(finite.logical_not().int().argmax()))
+        raise nonfinite(int(finite.logical_not().int().argmax()), layer)
     n = w.shape[1]
     x = w.detach().double()
     mean = x.mean(dim=1, keepdim=True)

@@ -1,0 +1,58 @@
+"""One-bit activations: `sign`, which is never 0, and what stands for its gradient.
+
+    forward:   sign(x) = +1 where x >= 0, -1 elsewhere
+    backward:  "clipped"   dC/dx = dC/dy where |x| < 1, else 0         (straight-through, as XNOR-Net)
+               "approx"    dC/dx = dC/dy * (2 - 2|x|) where |x| < 1    (Bi-Real Net's piecewise polynomial)
+
+`sign` is a custom operator, so `torch.compile` keeps it in the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+
+from dabnet.binarizers.choices import SignGradient, check_choice
+
+
+def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
+    """Binarize activations of any shape to +1 and -1.
+
+    >>> x = torch.tensor([-2.0, -0.5, 0.0, 0.25], requires_grad=True)
+    >>> sign(x, "approx")
+    tensor([-1., -1.,  1.,  1.], grad_fn=...)
+    >>> sign(x, "approx").sum().backward(); x.grad
+    tensor([0.0000, 1.0000, 2.0000, 1.5000])
+    """
+    check_choice("gradient of sign", gradient, get_args(SignGradient))
+    return _sign(x, gradient)
+
+
+@torch.library.custom_op("dabnet::sign", mutates_args=())
+def _sign(x: Tensor, gradient: str) -> Tensor:
+    one = torch.ones((), dtype=x.dtype, device=x.device)
+    return torch.where(x >= 0, one, -one)
+
+
+@_sign.register_fake
+def _(x: Tensor, gradient: str) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _remember(ctx: Any, inputs: tuple[Tensor, str], output: Tensor) -> None:
+    x, ctx.gradient = inputs
+    ctx.save_for_backward(x)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    (x,) = ctx.saved_tensors
+    magnitude = x.abs()
+    slope = (magnitude < 1).to(grad.dtype)
+    if ctx.gradient == "approx":
+        slope = slope * (2 - 2 * magnitude)
+    return grad * slope, None
+
+
+_sign.register_autograd(_backward, setup_context=_remember)

@@ -1,0 +1,225 @@
+"""One-bit weights: a filter's n weights w become two values, `alpha` where the mask e is set and `beta` elsewhere.
+
+    forward     w~ = alpha e + beta (1 - e), per filter
+
+    "dab"       alpha, beta, e from the optimal split            (DAB-Net)
+    "xnor"      alpha = mean|w|, beta = -alpha, e = [w >= 0]     (BWN with real inputs, XNOR-Net with binary ones)
+    "bnn"       alpha = 1, beta = -1, e = [w >= 0]               (BNN)
+
+The gradient that reaches w_i, from g_i = dC/dw~_i, with [.] for 1 where true and 0 where not, and K = sum(e):
+
+    "paper"     dab     g_i (1/K + |alpha| [|w_i| <= 1])  in alpha's group (Theorem 4)
+                        g_i (1/(n-K) + |beta| [|w_i| <= 1])  in beta's
+                xnor    g_i (1/n + alpha [|w_i| <= 1])
+    "exact"     dab     mean of g over w_i's group + g_i |alpha - beta|/2 [|w_i| <= 1]
+                xnor    sign(w_i) mean_j(g_j sign(w_j)) + alpha g_i [|w_i| <= 1]
+                        The first term is the true derivative of the values with the mask held, the second one stands
+                        for the mask's.
+    "ste"       all     g_i [|w_i| <= 1], the clipped straight-through estimator; for bnn there is no other.
+
+Binarizing is a custom operator, so `torch.compile` keeps it in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from dabnet.binarizers.choices import Method, WeightGradient, check_choice
+from dabnet.binarizers.split import Split, optimal_split
+from dabnet.binarizers.sweep import sweep_split
+from dabnet.errors import InputError
+
+
+class TwoValues(NamedTuple):
+    """What is left of a layer's weights: two values a filter, and which weight takes which."""
+
+    mask: Tensor
+    """(filters, n) bool: the weights that take `alpha`."""
+    alpha: Tensor
+    """(filters, 1)"""
+    beta: Tensor
+    """(filters, 1)"""
+
+
+def binarize(
+    weight: Tensor,
+    method: Method = "dab",
+    gradient: WeightGradient | None = None,
+    *,
+    low_count: Tensor | None = None,
+    layer: str = "",
+) -> Tensor:
+    """Binarize weights of shape (filters, ...), differentiably; each filter keeps two values.
+
+    The default gradient is the paper's; for "bnn" it is "ste". `low_count`, int64 (filters,), prescribes for "dab" how
+    many weights are in the group of the smaller ones, -1 meaning the optimum. `layer` is a name for errors.
+
+    >>> w = torch.tensor([[-0.5, 0.25, 0.25, 0.5]], requires_grad=True)
+    >>> binarize(w, "dab", "ste")
+    tensor([[-0.5000,  0.3333,  0.3333,  0.3333]], grad_fn=...)
+    >>> (binarize(w, "dab", "paper") * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward(); w.grad
+    tensor([[1.5000, 1.3333, 2.0000, 2.6667]])
+    """
+    return binarize_with_values(weight, method, gradient, low_count=low_count, layer=layer)[0]
+
+
+def binarize_with_values(
+    weight: Tensor,
+    method: Method = "dab",
+    gradient: WeightGradient | None = None,
+    *,
+    low_count: Tensor | None = None,
+    layer: str = "",
+) -> tuple[Tensor, TwoValues]:
+    """Do as `binarize`, and give the mask and the two values as well; those have no gradient."""
+    gradient = default_gradient(method) if gradient is None else gradient
+    check_gradient(method, gradient)
+    binary, mask, alpha, beta = _binarize(weight, method, gradient, low_count, layer)
+    return binary, TwoValues(mask, alpha.detach(), beta.detach())
+
+
+def two_values(
+    weight: Tensor, method: Method = "dab", *, low_count: Tensor | None = None, layer: str = ""
+) -> TwoValues:
+    """Give the mask and the two values that `binarize` builds its answer from."""
+    return binarize_with_values(weight.detach(), method, low_count=low_count, layer=layer)[1]
+
+
+def default_gradient(method: Method) -> WeightGradient:
+    """Return the gradient that is used where none is chosen: the paper's, if the method has it."""
+    check_choice("method", method, get_args(Method))
+    gradients = _METHODS[method].gradients
+    return "paper" if "paper" in gradients else "ste"
+
+
+def check_gradient(method: Method, gradient: WeightGradient) -> None:
+    """Raise an `InputError` unless `method` knows `gradient`."""
+    check_choice("method", method, get_args(Method))
+    check_choice("gradient of weights", gradient, get_args(WeightGradient))
+    if gradient not in _METHODS[method].gradients:
+        known = ", ".join(_METHODS[method].gradients)
+        raise InputError(f"method '{method}' has no '{gradient}' gradient: choose one of {known}.")
+
+
+def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str = "") -> Tensor:
+    """Give the size of the group of smaller weights, (filters,), best within `reach` of `low_count`; -1 is no limit."""
+    w = weight.detach().reshape(len(weight), -1)
+    split = _split(w, (low_count - reach, _no_limit(low_count + reach, low_count, w)), layer)
+    return torch.where(split.alpha < split.beta, split.k, w.shape[1] - split.k)
+
+
+def _split(w: Tensor, low_counts: tuple[Tensor, Tensor] | None, layer: str) -> Split[Tensor]:
+    if w.dtype == torch.float64:
+        return sweep_split(w, low_counts=low_counts, layer=layer)
+    return optimal_split(w.float(), threads=torch.get_num_threads(), low_counts=low_counts, layer=layer)
+
+
+def _no_limit(most: Tensor, low_count: Tensor, w: Tensor) -> Tensor:
+    return most.masked_fill(low_count < 0, w.shape[1])
+
+
+def _dab_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
+    low_counts = None if low_count is None else (low_count, _no_limit(low_count, low_count, w))
+    split = _split(w, low_counts, layer)
+    return TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
+
+
+def _xnor_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
+    alpha = w.abs().mean(dim=1, keepdim=True)
+    return TwoValues(w >= 0, alpha, -alpha)
+
+
+def _bnn_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
+    alpha = w.new_ones(len(w), 1)
+    return TwoValues(w >= 0, alpha, -alpha)
+
+
+def _inside(w: Tensor) -> Tensor:
+    return (w.abs() <= 1).to(w.dtype)
+
+
+def _group_sizes(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Count each filter's two groups, (filters, 1); an empty group counts 1, for it is only divided by."""
+    k = mask.sum(dim=1, keepdim=True)
+    return k.clamp(min=1), (mask.shape[1] - k).clamp(min=1)
+
+
+def _dab_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    mask, alpha, beta = values
+    k, rest = _group_sizes(mask)
+    share = torch.where(mask, 1 / k, 1 / rest).to(w.dtype)
+    return g * (share + torch.where(mask, alpha, beta).abs() * _inside(w))
+
+
+def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    mask, alpha, beta = values
+    k, rest = _group_sizes(mask)
+    alpha_sum = torch.where(mask, g, 0).sum(dim=1, keepdim=True)
+    beta_sum = torch.where(mask, 0, g).sum(dim=1, keepdim=True)
+    group_mean = torch.where(mask, alpha_sum / k, beta_sum / rest)
+    return group_mean + g * ((alpha - beta).abs() / 2) * _inside(w)
+
+
+def _xnor_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    return g * (1 / w.shape[1] + values.alpha * _inside(w))
+
+
+def _xnor_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    signs = torch.where(values.mask, 1.0, -1.0).to(w.dtype)
+    return signs * (g * signs).mean(dim=1, keepdim=True) + values.alpha * g * _inside(w)
+
+
+def _ste(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    return g * _inside(w)
+
+
+class _MethodFormulas(NamedTuple):
+    values: Callable[[Tensor, Tensor | None, str], TwoValues]
+    gradients: dict[str, Callable[[Tensor, Tensor, TwoValues], Tensor]]
+
+
+_METHODS: dict[str, _MethodFormulas] = {
+    "dab": _MethodFormulas(_dab_values, {"paper": _dab_paper, "exact": _dab_exact, "ste": _ste}),
+    "xnor": _MethodFormulas(_xnor_values, {"paper": _xnor_paper, "exact": _xnor_exact, "ste": _ste}),
+    "bnn": _MethodFormulas(_bnn_values, {"ste": _ste}),
+}
+
+
+@torch.library.custom_op("dabnet::binarize", mutates_args=())
+def _binarize(
+    weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    w = weight.reshape(len(weight), -1)
+    mask, alpha, beta = _METHODS[method].values(w, low_count, layer)
+    return torch.where(mask, alpha, beta).reshape(weight.shape), mask, alpha, beta
+
+
+@_binarize.register_fake
+def _(
+    weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    filters = weight.shape[0]
+    binary = torch.empty_like(weight, memory_format=torch.contiguous_format)
+    mask = weight.new_empty((filters, weight[0].numel()), dtype=torch.bool)
+    return binary, mask, weight.new_empty((filters, 1)), weight.new_empty((filters, 1))
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    weight, ctx.method, ctx.gradient, _, _ = inputs
+    _, mask, alpha, beta = output
+    ctx.save_for_backward(weight, mask, alpha, beta)
+
+
+def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    weight, mask, alpha, beta = ctx.saved_tensors
+    formula = _METHODS[ctx.method].gradients[ctx.gradient]
+    shape = mask.shape
+    result = formula(grad.reshape(shape), weight.reshape(shape), TwoValues(mask, alpha, beta))
+    return result.reshape(weight.shape), None, None, None, None
+
+
+_binarize.register_autograd(_backward, setup_context=_remember)

@@ -1,0 +1,59 @@
+"""The command line. One file a command; only the one that is asked for is imported, so that the others cost nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dabnet import __version__
+from dabnet.errors import DabnetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMANDS = {
+    "demo": "Train a small sketch network, binarize it, and show what that did.",
+}
+"""Each command and the line that --help says of it; its function has the same name, in a module of that name."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; an error that dabnet raised on purpose becomes one sentence and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    app = typer.Typer(
+        help="Sketch recognition with one bit a weight.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for name, line in COMMANDS.items():
+        function = getattr(importlib.import_module(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
+        app.command(name, short_help=line)(function)
+    try:
+        app(arguments)
+    except DabnetError as error:
+        typer.echo(f"dabnet: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+def _placeholder() -> None:
+    """Stand for a command that was not asked for, in the list that --help prints."""
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _version(v))
+    ] = False,
+) -> None:
+    pass
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dabnet {__version__}")
+        raise typer.Exit

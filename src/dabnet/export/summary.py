@@ -1,0 +1,187 @@
+"""What a network is made of: a table of its layers with bits, multiply-adds, K/n and the error of binarizing.
+
+Multiply-adds are counted by what they multiply: one bit by one bit (XNOR and popcount), one bit by a real number (adding
+or subtracting), or two real numbers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from dabnet.errors import InputError
+from dabnet.networks.layers import BinaryLayer
+
+BYTES_A_FLOAT = 4
+
+
+@dataclass
+class LayerSummary:
+    """One layer of the table."""
+
+    name: str
+    kind: str
+    output_shape: tuple[int, ...] | None = None
+    """Without the batch; None if the layer did not run."""
+    one_bit_parameters: int = 0
+    real_parameters: int = 0
+    binary_macs: int = 0
+    """Multiply-adds of one bit by one bit, for one sketch."""
+    one_bit_macs: int = 0
+    """Multiply-adds of a one-bit weight by a real input."""
+    real_macs: int = 0
+    k_share: float | None = None
+    """K/n, the share of weights that take alpha, over all filters."""
+    error: float | None = None
+    """Squared error of the binary weights, as a share of the weights' squares."""
+    bytes: int = 0
+
+
+@dataclass
+class Summary:
+    """A network's layers and totals; prints as a table."""
+
+    layers: list[LayerSummary]
+    float_bytes: int
+    """What the state dict takes as float32."""
+    labels_bytes: int = 0
+    bytes_are_estimated: bool = field(default=True, init=False)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the packed model: one bit a binary weight, two floats a binary filter, floats for the rest."""
+        return sum(layer.bytes for layer in self.layers) + self.labels_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain numbers and strings, for JSON."""
+        return {**asdict(self), "bytes": self.bytes}
+
+    def __str__(self) -> str:
+        text = io.StringIO()
+        Console(file=text, width=132, force_terminal=False).print(self._table())
+        binary, one_bit, real = (
+            sum(getattr(layer, kind) for layer in self.layers) for kind in ("binary_macs", "one_bit_macs", "real_macs")
+        )
+        parameters = sum(layer.one_bit_parameters for layer in self.layers)
+        real_parameters = sum(layer.real_parameters for layer in self.layers)
+        return text.getvalue() + (
+            f"parameters    {parameters:,} of 1 bit, {real_parameters:,} of 32 bit\n"
+            f"multiply-adds {binary:,} of 1 bit by 1, {one_bit:,} of 1 bit by 32, {real:,} of 32 bit by 32\n"
+            f"size          about {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
+            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller"
+        )
+
+    __repr__ = __str__
+
+    def _table(self) -> Table:
+        table = Table("layer", "kind", "output")
+        headings = ("1-bit", "32-bit", "MACs 1·1", "MACs 1·32", "MACs 32·32", "K/n", "error", "bytes")
+        for heading in headings:
+            table.add_column(heading, justify="right")
+        for layer in self.layers:
+            table.add_row(
+                layer.name,
+                layer.kind,
+                "not run" if layer.output_shape is None else "x".join(map(str, layer.output_shape)),
+                *map(_count, (layer.one_bit_parameters, layer.real_parameters)),
+                *map(_count, (layer.binary_macs, layer.one_bit_macs, layer.real_macs)),
+                _share(layer.k_share),
+                _share(layer.error),
+                _count(layer.bytes),
+            )
+        return table
+
+
+def summary(
+    net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: Sequence[str] | None = None
+) -> Summary:
+    """Run one blank sketch of `input_size` through a network and tell what each layer is and costs.
+
+    >>> from dabnet.networks.layers import BinaryLinear
+    >>> s = summary(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), BinaryLinear(32, 8)), input_size=(1, 8, 8))
+    >>> [(layer.name, layer.one_bit_parameters, layer.real_macs, layer.binary_macs) for layer in s.layers]
+    [('1', 0, 2048, 0), ('2', 256, 0, 256)]
+    """
+    layers = {
+        module: _describe(name, module)
+        for name, module in net.named_modules()
+        if any(True for _ in module.parameters(recurse=False))
+    }
+    if not layers:
+        raise InputError("summary needs a network with parameters, and this one has none.")
+
+    def record(module: nn.Module, _: Any, output: Any) -> None:
+        if isinstance(output, Tensor):
+            layers[module].output_shape = tuple(output.shape[1:])
+            _count_macs(layers[module], module, output)
+
+    handles = [module.register_forward_hook(record) for module in layers]
+    training = {module: module.training for module in net.modules()}
+    like = next(net.parameters())
+    try:
+        net.eval()
+        with torch.no_grad():
+            net(torch.zeros(1, *input_size, device=like.device, dtype=like.dtype))
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in training.items():
+            module.training = mode
+    return Summary(
+        layers=list(layers.values()),
+        float_bytes=BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point()),
+        labels_bytes=0 if labels is None else len(json.dumps(list(labels)).encode()),
+    )
+
+
+@torch.no_grad()
+def binarization_error(layer: BinaryLayer) -> float:
+    """Give the squared error of a layer's binary weights as a share of its weights' squares."""
+    weight = layer.weight.double()
+    lost = (weight - layer.binary_weight()).square().sum() / weight.square().sum().clamp(min=1e-300)
+    return float(lost)
+
+
+def _describe(name: str, module: nn.Module) -> LayerSummary:
+    row = LayerSummary(name, type(module).__name__)
+    own = sum(p.numel() for p in module.parameters(recurse=False))
+    if isinstance(module, BinaryLayer):
+        filters, n = len(module.weight), module.weights_a_filter
+        row.kind = f"{type(module).__name__} {module.precision} {module.method}"
+        row.one_bit_parameters = filters * n
+        row.real_parameters = own - filters * n + 2 * filters
+        row.k_share = float(module.two_values().mask.double().mean())
+        row.error = binarization_error(module)
+        row.bytes = (filters * n + 7) // 8 + row.real_parameters * BYTES_A_FLOAT
+    else:
+        row.real_parameters = own
+        row.bytes = own * BYTES_A_FLOAT
+    return row
+
+
+def _count_macs(row: LayerSummary, module: nn.Module, output: Tensor) -> None:
+    if not isinstance(module, nn.Conv2d | nn.Linear):
+        return
+    macs = output[0].numel() * module.weight[0].numel()
+    if not isinstance(module, BinaryLayer):
+        row.real_macs += macs
+    elif module.precision == "fbin":
+        row.binary_macs += macs
+    else:
+        row.one_bit_macs += macs
+
+
+def _count(value: int) -> str:
+    return f"{value:,}" if value else ""
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,1 @@
+"""Networks and what they are built of: binary layers, and the conversion of a network that is not ours."""

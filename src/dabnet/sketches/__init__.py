@@ -1,0 +1,1 @@
+"""Sketches: where drawings come from, without torch."""
