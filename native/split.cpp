@@ -17,14 +17,6 @@ constexpr double kTie = 1e-12;
 // Sorting a handful is cheaper than binning it.
 constexpr std::size_t kFewEnoughToSort = 64;
 
-// Maps a weight to one of equal bins. Rounding keeps the order, so each bin holds neighbours in sorted order, and equal
-// weights share a bin, whatever the values are.
-struct Binning {
-    double origin;
-    double scale;
-    int operator()(float weight) const { return static_cast<int>((weight - origin) * scale); }
-};
-
 // Floats in their order as integers, so that the space between two can be halved.
 std::int64_t to_rank(float value) {
     std::int32_t bits;
@@ -77,6 +69,7 @@ float lower_edge(const Binning& binning, int bin, float least, float most) {
 // comparisons are made first, 256 at a time as vector code, and then eight answers are looked at together.
 std::size_t gather(const float* values, std::size_t m, float from, float to, float* out) {
     constexpr std::size_t kBlock = 256, kWord = 8;
+    constexpr std::uint64_t kAllInside = 0x0101010101010101;
     std::uint8_t inside[kBlock];
     std::size_t found = 0;
     for (std::size_t start = 0; start < m; start += kBlock) {
@@ -88,12 +81,56 @@ std::size_t gather(const float* values, std::size_t m, float from, float to, flo
             std::uint64_t word;
             std::memcpy(&word, inside + i, kWord);
             if (word == 0) continue;
-            for (std::size_t j = i; j < i + kWord; ++j) {
-                if (inside[j]) out[found++] = block[j];
+            if (word == kAllInside) {
+                std::memcpy(out + found, block + i, kWord * sizeof(float));
+                found += kWord;
+                continue;
+            }
+            for (std::size_t j = i; j < i + kWord && j < size; ++j) {
+                out[found] = block[j];
+                found += inside[j];
             }
         }
     }
     return found;
+}
+
+struct Extent {
+    float least;
+    float most;
+};
+
+// The least and the most of some values, in lanes that vector code can fill.
+Extent extent(const float* values, std::size_t m) {
+    constexpr std::size_t kLanes = 8;
+    float least[kLanes], most[kLanes];
+    std::fill(least, least + kLanes, values[0]);
+    std::fill(most, most + kLanes, values[0]);
+    const auto take = [&](float value, std::size_t lane) {
+        least[lane] = value < least[lane] ? value : least[lane];
+        most[lane] = value > most[lane] ? value : most[lane];
+    };
+    std::size_t i = 0;
+    for (; i + kLanes <= m; i += kLanes) {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) take(values[i + lane], lane);
+    }
+    for (; i < m; ++i) take(values[i], 0);
+    return {*std::min_element(least, least + kLanes), *std::max_element(most, most + kLanes)};
+}
+
+// The sum of some function of the values, in lanes too: the order of additions is the same on every machine.
+template <typename Function>
+double sum(const float* values, std::size_t m, Function function) {
+    constexpr std::size_t kLanes = 8;
+    double lanes[kLanes] = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= m; i += kLanes) {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += function(values[i + lane]);
+    }
+    for (; i < m; ++i) lanes[0] += function(values[i]);
+    double total = 0;
+    for (double lane : lanes) total += lane;
+    return total;
 }
 
 void grow(std::vector<float>& buffer, std::size_t size) {
@@ -143,22 +180,79 @@ void SplitSearch::sweep(const float* values, std::size_t m, Group below) {
     }
 }
 
-// Offers the best split inside a run of neighbours in [least, most], of which `below` lies below.
+// Offers the best split inside a run of neighbours in [least, most]: `below` lies below it, `through` ends with it.
 //
-//   1. Bin the run, and offer the best split between two bins.
-//   2. Find the bins inside which a better one is possible: for most filters one or two.
-//   3. Gather their members. Sort them if they are few; otherwise group them by bin and search each bin in turn.
+//   1. Bin the run, and offer the best split between two bins. The bins cover what lies within eight mean deviations of
+//      the mean: at most an eighth of the run lies beyond, so outliers cannot crowd the others into one bin.
+//   2. Find the bins inside which a better one is possible: for most filters one or two, side by side.
+//   3. Gather the members of each stretch of such bins, and search that shorter run.
 //
-// Each level narrows the range at least 32 times, and what a range can hide shrinks with it, so that two or three levels
-// decide every filter met in practice. Past the last level the run is sorted: slower, and still exact.
-void SplitSearch::search(const float* values, std::size_t m, float least, float most, Group below, int depth) {
+// Each level narrows the range, or leaves a small part of the run, and what a range can hide shrinks with it, so that two
+// or three levels decide every filter met in practice. Past the last level the run is sorted: slower, and still exact.
+void SplitSearch::search(const float* values, std::size_t m, float least, float most, Group below, Group through,
+                         int depth) {
     if (m <= kFewEnoughToSort || depth == kLevels) return sweep(values, m, below);
     Level& level = levels_[depth];
     int bins = 32;
     while (bins < kBins && static_cast<std::size_t>(bins) * 8 < m) bins *= 2;
-    // A shade under `bins`, so that `most` itself falls into the last one.
-    const Binning binning{least, bins * (1 - 1e-12) / (static_cast<double>(most) - least)};
+    const double middle = mean_ + (through.sum - below.sum) / static_cast<double>(m);
+    const double deviations = sum(values, m, [middle](float value) { return std::fabs(value - middle); });
+    const double reach = 8 * deviations / static_cast<double>(m);
+    const double origin = std::max<double>(least, middle - reach);
+    const double width = (std::min<double>(most, middle + reach) - origin) / bins;
+    const Binning binning{origin, 1 / width, bins - 1.0};
+    fill(values, m, binning, bins, below, level.below);
 
+    int best_edge = 0;
+    double best_gain = -1;
+    for (int bin = 1; bin < bins; ++bin) {
+        const Group low = level.below[bin];
+        if (low.count == below.count || low.count == through.count) continue;
+        const double value = gain(low);
+        if (value > best_gain * (1 + kTie)) {
+            best_gain = value;
+            best_edge = bin;
+        }
+    }
+    if (best_gain >= best_.gain * (1 - kTie)) {
+        offer(level.below[best_edge], lower_edge(binning, best_edge, least, most));
+    }
+
+    // A bin's edges, a little wider than rounding can have moved a member.
+    const double slack = 8 * std::numeric_limits<double>::epsilon() *
+                         std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)),
+                                   std::fabs(mean_)});
+    bool suspect[kBins];
+    int stretches = 0, longest = 0, length = 0;
+    for (int bin = 0; bin < bins; ++bin) {
+        const double from = bin == 0 ? least : origin + bin * width;
+        const double to = bin == bins - 1 ? most : origin + (bin + 1) * width;
+        suspect[bin] =
+            may_beat_best(level.below[bin], level.below[bin + 1], from - mean_ - slack, to - mean_ + slack);
+        length = suspect[bin] ? length + 1 : 0;
+        stretches += length == 1;
+        longest = std::max(longest, length);
+    }
+    if (stretches > 3 || longest > bins / 8) {  // too many passes, or too little narrowed by one
+        return search_each(values, m, binning, bins, suspect, depth);
+    }
+    for (int first = 0, last = 0; first < bins; first = last + 1) {
+        last = first;
+        if (!suspect[first]) continue;
+        while (last + 1 < bins && suspect[last + 1]) ++last;
+        const float from = first == 0 ? least : lower_edge(binning, first, least, most);
+        const float to = last == bins - 1 ? std::numeric_limits<float>::infinity()
+                                          : lower_edge(binning, last + 1, least, most);
+        grow(level.members, m);
+        const std::size_t found = gather(values, m, from, to, level.members.data());
+        search_inside(level.members.data(), found, level.below[first], level.below[last + 1], depth + 1);
+    }
+}
+
+// Bins a run and adds the bins up: `prefix` gets what lies below each bin's lower edge, and last what lies below or in
+// the run.
+void SplitSearch::fill(const float* values, std::size_t m, const Binning& binning, int bins, Group below,
+                       Group* prefix) {
     for (auto& copy : histogram_) std::fill(copy, copy + bins, Group{});
     std::size_t i = 0;
     for (; i + 8 <= m; i += 8) {
@@ -179,101 +273,53 @@ void SplitSearch::search(const float* values, std::size_t m, float least, float 
         group.count += 1;
         group.sum += values[i] - mean_;
     }
-
-    Group through = below;
-    level.below[0] = through;
     for (int bin = 0; bin < bins; ++bin) {
+        prefix[bin] = below;
         for (const auto& copy : histogram_) {
-            through.count += copy[bin].count;
-            through.sum += copy[bin].sum;
-        }
-        level.below[bin + 1] = through;
-    }
-
-    int best_edge = 0;
-    double best_gain = -1;
-    for (int bin = 1; bin < bins; ++bin) {
-        const Group low = level.below[bin];
-        if (low.count == below.count || low.count == through.count) continue;
-        const double value = gain(low);
-        if (value > best_gain * (1 + kTie)) {
-            best_gain = value;
-            best_edge = bin;
+            below.count += copy[bin].count;
+            below.sum += copy[bin].sum;
         }
     }
-    if (best_gain >= best_.gain * (1 - kTie)) {
-        offer(level.below[best_edge], lower_edge(binning, best_edge, least, most));
-    }
+    prefix[bins] = below;
+}
 
-    // A bin's nominal edges, a little wider than rounding can have moved a member.
-    const double width = 1 / binning.scale;
-    const double slack = 8 * std::numeric_limits<double>::epsilon() *
-                         std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)),
-                                   std::fabs(mean_)});
-    bool suspect[kBins];
-    int first = bins, last = -1;
+// Searches a run of neighbours if, by what its members really span, it can hold a better split.
+void SplitSearch::search_inside(const float* values, std::size_t m, Group below, Group through, int depth) {
+    const auto [least, most] = extent(values, m);
+    if (may_beat_best(below, through, least - mean_, most - mean_)) {
+        search(values, m, least, most, below, through, depth);
+    }
+}
+
+// Searches every suspect bin of a run on its own, after grouping the run by bins in one pass.
+void SplitSearch::search_each(const float* values, std::size_t m, const Binning& binning, int bins,
+                              const bool* suspect, int depth) {
+    Level& level = levels_[depth];
+    grow(level.members, m);
+    std::size_t end[kBins];  // of each bin's members, once all are placed
     for (int bin = 0; bin < bins; ++bin) {
-        const double from = least - mean_ + bin * width;
-        suspect[bin] = may_beat_best(level.below[bin], level.below[bin + 1], from - slack, from + width + slack);
-        if (suspect[bin]) {
-            first = std::min(first, bin);
-            last = bin;
-        }
+        end[bin] = static_cast<std::size_t>(level.below[bin].count - level.below[0].count);
     }
-    if (last < 0) return;
-
-    grow(level.suspects, m);
-    float* suspects = level.suspects.data();
-    const float from = first == 0 ? least : lower_edge(binning, first, least, most);
-    const float to =
-        last + 1 == bins ? std::numeric_limits<float>::infinity() : lower_edge(binning, last + 1, least, most);
-    const std::size_t found = gather(values, m, from, to, suspects);
-    if (found <= kFewEnoughToSort) return sweep(suspects, found, level.below[first]);
-
-    grow(level.grouped, found);
-    std::size_t end[kBins];  // of each bin's members in `grouped`, once all are placed
-    for (int bin = first; bin <= last; ++bin) {
-        end[bin] = static_cast<std::size_t>(level.below[bin].count - level.below[first].count);
-    }
-    for (std::size_t j = 0; j < found; ++j) level.grouped[end[binning(suspects[j])]++] = suspects[j];
-    for (int bin = first; bin <= last; ++bin) {
+    for (std::size_t i = 0; i < m; ++i) level.members[end[binning(values[i])]++] = values[i];
+    for (int bin = 0; bin < bins; ++bin) {
         if (!suspect[bin]) continue;
-        const Group lower = level.below[bin], upper = level.below[bin + 1];
-        const auto count = static_cast<std::size_t>(upper.count - lower.count);
-        const float* members = level.grouped.data() + (end[bin] - count);
-        const auto [low, high] = std::minmax_element(members, members + count);
-        if (!may_beat_best(lower, upper, *low - mean_, *high - mean_)) continue;
-        search(members, count, *low, *high, lower, depth + 1);
+        const auto count = static_cast<std::size_t>(level.below[bin + 1].count - level.below[bin].count);
+        const float* members = level.members.data() + (end[bin] - count);
+        search_inside(members, count, level.below[bin], level.below[bin + 1], depth + 1);
     }
 }
 
 // Least, most and mean of a filter. Returns false if a weight is not finite: then so is the sum, since doubles hold the
 // sum of any floats.
 bool SplitSearch::measure(const float* weights, std::size_t n) {
-    constexpr int kLanes = 8;
-    float least[kLanes], most[kLanes];
-    double sums[kLanes] = {};
-    std::fill(least, least + kLanes, weights[0]);
-    std::fill(most, most + kLanes, weights[0]);
-    const auto take = [&](float weight, int lane) {
-        least[lane] = weight < least[lane] ? weight : least[lane];
-        most[lane] = weight > most[lane] ? weight : most[lane];
-        sums[lane] += weight;
-    };
-    std::size_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-        for (int lane = 0; lane < kLanes; ++lane) take(weights[i + lane], lane);
-    }
-    for (; i < n; ++i) take(weights[i], 0);
-    double sum = 0;
-    for (double lane : sums) sum += lane;
-    if (!std::isfinite(sum)) return false;
-
+    const double all = sum(weights, n, [](float weight) { return static_cast<double>(weight); });
+    if (!std::isfinite(all)) return false;
     n_ = static_cast<double>(n);
-    mean_ = sum / n_;
-    least_ = *std::min_element(least, least + kLanes);
-    most_ = *std::max_element(most, most + kLanes);
-    total_ = std::fma(-mean_, n_, sum);  // what rounding the mean left over, itself unrounded
+    mean_ = all / n_;
+    total_ = std::fma(-mean_, n_, all);  // what rounding the mean left over, itself unrounded
+    const auto [least, most] = extent(weights, n);
+    least_ = least;
+    most_ = most;
     best_ = Best{};
     return true;
 }
@@ -286,7 +332,7 @@ Split SplitSearch::finish() const {
 
 bool SplitSearch::find(const float* weights, std::size_t n, Split& split) {
     if (!measure(weights, n)) return false;
-    if (least_ < most_) search(weights, n, least_, most_, Group{}, 0);
+    if (least_ < most_) search(weights, n, least_, most_, Group{}, Group{n_, total_}, 0);
     split = finish();
     return true;
 }
@@ -303,12 +349,14 @@ bool SplitSearch::find_within(const float* weights, std::size_t n, std::size_t l
         const auto to = ranked_.begin() + static_cast<std::ptrdiff_t>(most);
         std::nth_element(ranked_.begin(), from, ranked_.end());
         std::nth_element(from, to, ranked_.end());
-        Group below{static_cast<double>(least - 1), 0};
-        for (auto weight = ranked_.begin(); weight != from; ++weight) below.sum += *weight - mean_;
-        const auto [low, high] = std::minmax_element(from, to + 1);
-        if (*low < *high) search(&*from, most - least + 2, *low, *high, below, 0);
+        const std::size_t count = most - least + 2;
+        const auto centred = [this](float weight) { return weight - mean_; };
+        const Group below{static_cast<double>(least - 1), sum(ranked_.data(), least - 1, centred)};
+        const Group through{static_cast<double>(most + 1), below.sum + sum(&*from, count, centred)};
+        const auto [low, high] = extent(&*from, count);
+        if (low < high) search(&*from, count, low, high, below, through, 0);
     }
-    if (best_.low.count == 0 && least_ < most_) search(weights, n, least_, most_, Group{}, 0);
+    if (best_.low.count == 0 && least_ < most_) search(weights, n, least_, most_, Group{}, Group{n_, total_}, 0);
     split = finish();
     return true;
 }

@@ -8,6 +8,7 @@
 // so the best split maximises D_i. Weights are centred first (this only shifts D by a constant) and summed as doubles.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,18 @@ struct Split {
     std::size_t low_count = 0;
     double low_mean = 0;
     double high_mean = 0;
+};
+
+// Maps a weight to one of equal bins; the first and the last also take what lies beyond. Rounding keeps the order, so
+// each bin holds neighbours in sorted order, and equal weights share a bin, whatever the values are.
+struct Binning {
+    double origin;
+    double scale;
+    double last;
+    int operator()(float weight) const {
+        const double place = std::max(0.0, (weight - origin) * scale);
+        return static_cast<int>(std::min(last, place));
+    }
 };
 
 // Finds the best split of one filter after another; keeps its scratch memory between them. One for each thread.
@@ -51,8 +64,7 @@ class SplitSearch {
     };
     struct Level {
         Group below[kBins + 1];  // what lies below each bin's lower edge
-        std::vector<float> suspects;
-        std::vector<float> grouped;
+        std::vector<float> members;
     };
 
     bool measure(const float* weights, std::size_t n);
@@ -61,7 +73,11 @@ class SplitSearch {
     bool may_beat_best(Group below, Group through, double least, double most) const;
     void offer(Group low, float threshold);
     void sweep(const float* values, std::size_t m, Group below);
-    void search(const float* values, std::size_t m, float least, float most, Group below, int depth);
+    void search(const float* values, std::size_t m, float least, float most, Group below, Group through, int depth);
+    void fill(const float* values, std::size_t m, const Binning& binning, int bins, Group below, Group* prefix);
+    void search_inside(const float* values, std::size_t m, Group below, Group through, int depth);
+    void search_each(const float* values, std::size_t m, const Binning& binning, int bins, const bool* suspect,
+                     int depth);
 
     // Of the filter at hand.
     double n_ = 0;
