@@ -154,19 +154,23 @@ void SplitSearch::offer(Group low, float threshold) {
     if (better || tie) best_ = {value, low, threshold};
 }
 
+// Whether D at a point (i, P) reaches the best gain; D is without bound where a group is empty.
+bool SplitSearch::reaches_best(double count, double low_sum) const {
+    const double rest = n_ - count;
+    const double high_sum = total_ - low_sum;
+    if (count <= 0 || rest <= 0) return true;
+    return low_sum * low_sum * rest + high_sum * high_sum * count >= best_.gain * (1 - 2 * kTie) * count * rest;
+}
+
 // Whether some split inside a run of neighbours could reach the best gain. D is jointly convex in (i, P), and the points
 // (i, P_i) of the run lie in a triangle: the sums start at slope `least`, end at slope `most` and are convex between.
-// So D is at most its value at a corner. Two corners are the run's ends, which are offered anyway; here is the third.
+// So D is at most its value at a corner. Two corners are the run's ends, which have been offered; the third is where the
+// two slopes meet.
 bool SplitSearch::may_beat_best(Group below, Group through, double least, double most) const {
     const double count = through.count - below.count;
     if (count < 2 || !(least < most)) return false;
     const double at_least = (most * count - (through.sum - below.sum)) / (most - least);
-    const double low = below.count + at_least;
-    const double low_sum = below.sum + at_least * least;
-    const double rest = n_ - low;
-    const double high_sum = total_ - low_sum;
-    if (low <= 0 || rest <= 0) return true;
-    return low_sum * low_sum * rest + high_sum * high_sum * low >= best_.gain * (1 - 2 * kTie) * low * rest;
+    return reaches_best(below.count + at_least, below.sum + at_least * least);
 }
 
 // Offers every split inside a run of neighbours, by sorting it.
@@ -341,24 +345,38 @@ bool SplitSearch::find_within(const float* weights, std::size_t n, std::size_t l
     if (!measure(weights, n)) return false;
     least = std::max<std::size_t>(least, 1);
     most = std::min(most, n - 1);
-    if (least_ < most_ && least <= most) {
-        // Ranks least - 1 to most, in their places; those below and above in any order. The splits allowed are the ones
-        // between two of them.
+    if (least <= most && least_ < most_) {
         ranked_.assign(weights, weights + n);
-        const auto from = ranked_.begin() + static_cast<std::ptrdiff_t>(least - 1);
-        const auto to = ranked_.begin() + static_cast<std::ptrdiff_t>(most);
-        std::nth_element(ranked_.begin(), from, ranked_.end());
-        std::nth_element(from, to, ranked_.end());
-        const std::size_t count = most - least + 2;
-        const auto centred = [this](float weight) { return weight - mean_; };
-        const Group below{static_cast<double>(least - 1), sum(ranked_.data(), least - 1, centred)};
-        const Group through{static_cast<double>(most + 1), below.sum + sum(&*from, count, centred)};
-        const auto [low, high] = extent(&*from, count);
-        if (low < high) search(&*from, count, low, high, below, through, 0);
+        const auto low_end = ranked_.begin() + static_cast<std::ptrdiff_t>(least - 1);
+        const auto high_end = ranked_.begin() + static_cast<std::ptrdiff_t>(most);
+        std::nth_element(ranked_.begin(), low_end, ranked_.end());
+        const float low = *low_end;
+        std::nth_element(low_end, high_end, ranked_.end());
+        const float high = *high_end;
+        if (low < high) search_between(weights, n, low, high);
     }
     if (best_.low.count == 0 && least_ < most_) search(weights, n, least_, most_, Group{}, Group{n_, total_}, 0);
     split = finish();
     return true;
+}
+
+// Offers the best split that leaves weights up to `low` below and those from `high` on above.
+void SplitSearch::search_between(const float* weights, std::size_t n, float low, float high) {
+    ranked_.resize(n);
+    const float above_low = std::nextafter(low, std::numeric_limits<float>::infinity());
+    const std::size_t between = gather(weights, n, above_low, high, ranked_.data());
+    Group below;
+    for (std::size_t i = 0; i < n; ++i) {
+        below.count += weights[i] <= low;
+        below.sum += weights[i] <= low ? weights[i] - mean_ : 0;
+    }
+    const float first = between == 0 ? high : extent(ranked_.data(), between).least;
+    offer(below, first);
+    if (between == 0) return;
+    const double inside = sum(ranked_.data(), between, [this](float weight) { return weight - mean_; });
+    const Group through{below.count + static_cast<double>(between), below.sum + inside};
+    offer(through, high);
+    search_inside(ranked_.data(), between, below, through, 0);
 }
 
 namespace {

@@ -70,12 +70,14 @@ class SplitSearch {
     bool measure(const float* weights, std::size_t n);
     Split finish() const;
     double gain(Group low) const;
+    bool reaches_best(double count, double low_sum) const;
     bool may_beat_best(Group below, Group through, double least, double most) const;
     void offer(Group low, float threshold);
     void sweep(const float* values, std::size_t m, Group below);
     void search(const float* values, std::size_t m, float least, float most, Group below, Group through, int depth);
     void fill(const float* values, std::size_t m, const Binning& binning, int bins, Group below, Group* prefix);
     void search_inside(const float* values, std::size_t m, Group below, Group through, int depth);
+    void search_between(const float* weights, std::size_t n, float low, float high);
     void search_each(const float* values, std::size_t m, const Binning& binning, int bins, const bool* suspect,
                      int depth);
 

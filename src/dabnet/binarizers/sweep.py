@@ -19,17 +19,16 @@ def sweep_split(
     finite = w.isfinite().all(dim=1)
     if not finite.all():
         raise nonfinite(int(finite.logical_not().int().argmax()), layer)
+    w = w.detach()
     n = w.shape[1]
-    x = w.detach().double()
-    mean = x.mean(dim=1, keepdim=True)
-    x, order = (x - mean).sort(dim=1)  # (filters, n), centred, ascending
-    low_sum = x.cumsum(dim=1)
+    mean = w.double().mean(dim=1, keepdim=True)
+    ranked = w.sort(dim=1).values  # (filters, n), ascending
+    low_sum = (ranked.double() - mean).cumsum(dim=1)
     total = low_sum[:, -1:]
     low_sum = low_sum[:, :-1]  # of the i smallest, i = 1 .. n-1
     i = torch.arange(1, n, device=w.device)
     gain = low_sum.square() / i + (total - low_sum).square() / (n - i)
-    # Equal weights share a group. They are compared before centring, which may round two of them together.
-    ranked = w.detach().gather(1, order)
+    # Equal weights share a group.
     gain = gain.masked_fill(ranked[:, :-1] == ranked[:, 1:], -torch.inf)
     if low_counts is not None:
         least, most = (limit[:, None].to(w.device) for limit in low_counts)
@@ -43,8 +42,8 @@ def sweep_split(
     low_count = low_count.masked_fill(best == -torch.inf, 0)
 
     threshold = ranked.gather(1, low_count)  # the smallest weight of the high group
-    high = w.detach() >= threshold
-    low_total = torch.where(high, 0.0, w.detach().double() - mean).sum(dim=1, keepdim=True)
+    high = w >= threshold
+    low_total = torch.where(high, 0.0, w.double() - mean).sum(dim=1, keepdim=True)
     low_mean = mean + low_total / low_count.clamp(min=1)
     high_mean = mean + (total - low_total) / (n - low_count)
     low_mean = torch.where(low_count == 0, high_mean, low_mean)
