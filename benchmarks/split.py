@@ -8,13 +8,14 @@ of a layer at once. One thread each; times are for all binarized layers of ResNe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from rich.console import Console
-from rich.table import Table
 from rich.progress import track
+from rich.table import Table
 
 from benchmarks.record import best_of, write_results
 from dabnet.binarizers import optimal_split
@@ -40,7 +41,7 @@ KINDS: dict[str, Draw] = {
     "laplace": lambda rng, shape: rng.laplace(0, 0.05, shape),
     "cauchy": lambda rng, shape: rng.standard_cauchy(shape),
     "two clusters": lambda rng, shape: rng.choice([-1000.0, 1000.0], shape) + rng.normal(0, 1e-3, shape),
-    "constant": lambda rng, shape: np.full(shape, 0.5),
+    "constant": lambda _, shape: np.full(shape, 0.5),
 }
 
 REPEATS = 7
@@ -61,6 +62,16 @@ def two_sweep(w: Tensor) -> Tensor:
     return torch.where(best[1].values > best[0].values, best[1].indices, best[0].indices) + 1
 
 
+def split_layers(layers: list[NDArray[np.float32]]) -> None:
+    for layer in layers:
+        optimal_split(layer, threads=1)
+
+
+def sweep_layers(layers: list[Tensor]) -> None:
+    for layer in layers:
+        two_sweep(layer)
+
+
 def compare() -> dict[str, dict[str, float]]:
     """Time both on every kind of weights: milliseconds, their ratio, and how much slower than on Gaussian ones."""
     rng = np.random.default_rng(0)
@@ -69,15 +80,7 @@ def compare() -> dict[str, dict[str, float]]:
         layers = [draw(rng, shape).astype(np.float32) for shape in RESNET18]
         tensors = [torch.from_numpy(layer) for layer in layers]
 
-        def native(layers: list[NDArray[np.float32]] = layers) -> None:
-            for layer in layers:
-                optimal_split(layer, threads=1)
-
-        def sweeps(tensors: list[Tensor] = tensors) -> None:
-            for tensor in tensors:
-                two_sweep(tensor)
-
-        best = best_of(REPEATS, native=native, sweeps=sweeps)
+        best = best_of(REPEATS, native=partial(split_layers, layers), sweeps=partial(sweep_layers, tensors))
         rows[kind] = {"native_ms": best["native"] * 1e3, "two_sweep_ms": best["sweeps"] * 1e3}
         rows[kind]["ratio"] = best["sweeps"] / best["native"]
         rows[kind]["of_gaussian"] = rows[kind]["native_ms"] / rows["gaussian"]["native_ms"]
@@ -90,7 +93,7 @@ def growth() -> dict[str, list[dict[str, float]]]:
     rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for kind, draw in track(KINDS.items(), description="growth with n", transient=True):
         layers = {str(n): draw(rng, (GROWTH_FILTERS, n)).astype(np.float32) for n in GROWTH_SIZES}
-        runs = {n: lambda layer=layer: optimal_split(layer, threads=1) for n, layer in layers.items()}
+        runs = {n: partial(split_layers, [layer]) for n, layer in layers.items()}
         best = best_of(25, **runs)
         times = [best[str(n)] for n in GROWTH_SIZES]
         for n, seconds, half in zip(GROWTH_SIZES, times, [float("nan"), *times[:-1]], strict=True):

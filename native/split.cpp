@@ -65,8 +65,8 @@ float lower_edge(const Binning& binning, int bin, float least, float most) {
     return from_rank(after);
 }
 
-// Copies the values in [from, to) to `out`, which has room for all of them; returns how many there were. Few are: so the
-// comparisons are made first, 256 at a time as vector code, and then eight answers are looked at together.
+// Copies the values in [from, to) to `out`, which has room for all of them; returns how many there were. Few are: so
+// the comparisons are made first, 256 at a time as vector code, and then eight answers are looked at together.
 std::size_t gather(const float* values, std::size_t m, float from, float to, float* out) {
     constexpr std::size_t kBlock = 256, kWord = 8;
     constexpr std::uint64_t kAllInside = 0x0101010101010101;
@@ -162,10 +162,10 @@ bool SplitSearch::reaches_best(double count, double low_sum) const {
     return low_sum * low_sum * rest + high_sum * high_sum * count >= best_.gain * (1 - 2 * kTie) * count * rest;
 }
 
-// Whether some split inside a run of neighbours could reach the best gain. D is jointly convex in (i, P), and the points
-// (i, P_i) of the run lie in a triangle: the sums start at slope `least`, end at slope `most` and are convex between.
-// So D is at most its value at a corner. Two corners are the run's ends, which have been offered; the third is where the
-// two slopes meet.
+// Whether some split inside a run of neighbours could reach the best gain. D is jointly convex in (i, P), and the
+// points (i, P_i) of the run lie in a triangle: the sums start at slope `least`, end at slope `most` and are convex
+// between. So D is at most its value at a corner. Two corners are the run's ends, which have been offered; the third is
+// where the two slopes meet.
 bool SplitSearch::may_beat_best(Group below, Group through, double least, double most) const {
     const double count = through.count - below.count;
     if (count < 2 || !(least < most)) return false;
@@ -191,8 +191,9 @@ void SplitSearch::sweep(const float* values, std::size_t m, Group below) {
 //   2. Find the bins inside which a better one is possible: for most filters one or two, side by side.
 //   3. Gather the members of each stretch of such bins, and search that shorter run.
 //
-// Each level narrows the range, or leaves a small part of the run, and what a range can hide shrinks with it, so that two
-// or three levels decide every filter met in practice. Past the last level the run is sorted: slower, and still exact.
+// Each level narrows the range, or leaves a small part of the run, and what a range can hide shrinks with it, so that
+// two or three levels decide every filter met in practice. Past the last level the run is sorted: slower, and still
+// exact.
 void SplitSearch::search(const float* values, std::size_t m, float least, float most, Group below, Group through,
                          int depth) {
     if (m <= kFewEnoughToSort || depth == kLevels) return sweep(values, m, below);
@@ -223,16 +224,15 @@ void SplitSearch::search(const float* values, std::size_t m, float least, float 
     }
 
     // A bin's edges, a little wider than rounding can have moved a member.
-    const double slack = 8 * std::numeric_limits<double>::epsilon() *
-                         std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)),
-                                   std::fabs(mean_)});
+    const double slack =
+        8 * std::numeric_limits<double>::epsilon() *
+        std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)), std::fabs(mean_)});
     bool suspect[kBins];
     int stretches = 0, longest = 0, length = 0;
     for (int bin = 0; bin < bins; ++bin) {
         const double from = bin == 0 ? least : origin + bin * width;
         const double to = bin == bins - 1 ? most : origin + (bin + 1) * width;
-        suspect[bin] =
-            may_beat_best(level.below[bin], level.below[bin + 1], from - mean_ - slack, to - mean_ + slack);
+        suspect[bin] = may_beat_best(level.below[bin], level.below[bin + 1], from - mean_ - slack, to - mean_ + slack);
         length = suspect[bin] ? length + 1 : 0;
         stretches += length == 1;
         longest = std::max(longest, length);
@@ -245,8 +245,8 @@ void SplitSearch::search(const float* values, std::size_t m, float least, float 
         if (!suspect[first]) continue;
         while (last + 1 < bins && suspect[last + 1]) ++last;
         const float from = first == 0 ? least : lower_edge(binning, first, least, most);
-        const float to = last == bins - 1 ? std::numeric_limits<float>::infinity()
-                                          : lower_edge(binning, last + 1, least, most);
+        const float to =
+            last == bins - 1 ? std::numeric_limits<float>::infinity() : lower_edge(binning, last + 1, least, most);
         grow(level.members, m);
         const std::size_t found = gather(values, m, from, to, level.members.data());
         search_inside(level.members.data(), found, level.below[first], level.below[last + 1], depth + 1);
@@ -296,8 +296,8 @@ void SplitSearch::search_inside(const float* values, std::size_t m, Group below,
 }
 
 // Searches every suspect bin of a run on its own, after grouping the run by bins in one pass.
-void SplitSearch::search_each(const float* values, std::size_t m, const Binning& binning, int bins,
-                              const bool* suspect, int depth) {
+void SplitSearch::search_each(const float* values, std::size_t m, const Binning& binning, int bins, const bool* suspect,
+                              int depth) {
     Level& level = levels_[depth];
     grow(level.members, m);
     std::size_t end[kBins];  // of each bin's members, once all are placed

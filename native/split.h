@@ -1,7 +1,8 @@
-// The exact distribution-aware split: one-dimensional 2-means of a filter's weights, in linear time, without sorting it.
+// The exact distribution-aware split: one-dimensional 2-means of a filter's weights, in linear time, without sorting
+// it.
 //
-// Sort the n weights and let P_i be the sum of the i smallest, T the sum of all. Giving the i smallest one value and the
-// others another leaves the squared error ||w||^2 - D_i, where
+// Sort the n weights and let P_i be the sum of the i smallest, T the sum of all. Giving the i smallest one value and
+// the others another leaves the squared error ||w||^2 - D_i, where
 //
 //     D_i = P_i^2 / i + (T - P_i)^2 / (n - i)
 //
@@ -104,7 +105,8 @@ struct Filters {
     std::ptrdiff_t weight_stride;
 };
 
-// Where the answers go: `alpha` is the mean of larger magnitude, the mask marks the weights that take it, k counts them.
+// Where the answers go: `alpha` is the mean of larger magnitude, the mask marks the weights that take it, k counts
+// them.
 struct SplitResults {
     double* alpha;    // (filters)
     double* beta;     // (filters)

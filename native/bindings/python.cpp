@@ -28,6 +28,5 @@ NB_MODULE(_native, module) {
         },
         nb::arg("weights").noconvert(), nb::arg("least").none(), nb::arg("most").none(), nb::arg("threads"),
         nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("mask").noconvert(),
-        nb::arg("k").noconvert(),
-        "Split every row of `weights`; return the first row that is not finite, or -1.");
+        nb::arg("k").noconvert(), "Split every row of `weights`; return the first row that is not finite, or -1.");
 }

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Rng = np.random.Generator
 
-FLOAT32 = {"allow_nan": False, "allow_infinity": False, "width": 32}
-
 
 def _flat_gain(rng: Rng, n: int) -> NDArray[Any]:
     """Draw weights for which nearly every split is as good as any other, so that every bin is a suspect."""
@@ -50,7 +48,9 @@ def drawn_filters(draw: st.DrawFn, kind: str) -> NDArray[np.float32]:
 
 def arbitrary_filters() -> st.SearchStrategy[NDArray[np.float32]]:
     """Filters of whatever finite floats hypothesis thinks of, repeated to be long."""
-    short = hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(**FLOAT32))
+    short = hnp.arrays(
+        np.float32, st.integers(1, 40), elements=st.floats(allow_nan=False, allow_infinity=False, width=32)
+    )
     return st.tuples(short, st.integers(1, 12)).map(lambda pair: np.repeat(*pair))
 
 

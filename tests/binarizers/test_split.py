@@ -23,7 +23,8 @@ each_kind = pytest.mark.parametrize("kind", DRAWN)
 
 
 def values(split: Split[Any], row: int = 0) -> NDArray[Any]:
-    return np.where(split.mask[row], split.alpha[row], split.beta[row])
+    binary: NDArray[Any] = np.where(split.mask[row], split.alpha[row], split.beta[row])
+    return binary
 
 
 def assert_optimal(w: NDArray[np.float32], split: Split[Any], row: int = 0) -> None:
@@ -114,9 +115,7 @@ def test_low_counts_limit_the_search(kind: str, data: st.DataObject) -> None:
     most = data.draw(st.integers(least, n))
     limits = np.array([least]), np.array([most])
     native = optimal_split(w[None], low_counts=limits)
-    swept = sweep_split(
-        torch.from_numpy(w)[None], low_counts=(torch.tensor([least]), torch.tensor([most]))
-    )
+    swept = sweep_split(torch.from_numpy(w)[None], low_counts=(torch.tensor([least]), torch.tensor([most])))
     low_first = native.alpha[0] < native.beta[0]
     low_count = int(native.k[0] if low_first else n - native.k[0])
 

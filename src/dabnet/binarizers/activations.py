@@ -27,7 +27,8 @@ def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
     tensor([0.0000, 1.0000, 2.0000, 1.5000])
     """
     check_choice("gradient of sign", gradient, get_args(SignGradient))
-    return _sign(x, gradient)
+    binary: Tensor = _sign(x, gradient)
+    return binary
 
 
 @torch.library.custom_op("dabnet::sign", mutates_args=())
@@ -49,10 +50,8 @@ def _remember(ctx: Any, inputs: tuple[Tensor, str], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     (x,) = ctx.saved_tensors
     magnitude = x.abs()
-    slope = (magnitude < 1).to(grad.dtype)
-    if ctx.gradient == "approx":
-        slope = slope * (2 - 2 * magnitude)
-    return grad * slope, None
+    slope = torch.ones_like(x) if ctx.gradient == "clipped" else 2 - 2 * magnitude
+    return grad * torch.where(magnitude < 1, slope, 0), None
 
 
 _sign.register_autograd(_backward, setup_context=_remember)

@@ -70,7 +70,8 @@ def optimal_split(
     the same device. Means are float64, so that `alpha` and `beta` are exact even for weights far from zero.
 
     `low_counts` limits the search, a filter at a time, to splits whose group of smaller weights holds at least
-    `low_counts[0]` and at most `low_counts[1]` weights (int64, (filters,)); where equal weights leave none, it is ignored.
+    `low_counts[0]` and at most `low_counts[1]` weights (int64, (filters,)); where equal weights leave none, all splits
+    are searched.
     `layer` is a name for the error that a NaN or an infinite weight raises.
 
     >>> s = optimal_split(np.array([[-1.0, 0.5, 3.0, 3.5]], dtype=np.float32))
@@ -136,7 +137,10 @@ def _split_native(
             raise InputError(f"low_counts must be two arrays of shape ({filters},), a number for each filter.")
         least, most = (np.clip(limit, 0, n).astype(np.int64) for limit in low_counts)
     split: Split[NDArray[Any]] = Split(
-        np.empty(filters), np.empty(filters), np.empty((filters, n), dtype=bool), np.empty(filters, dtype=np.int64)
+        np.empty(filters),
+        np.empty(filters),
+        np.empty((filters, n), dtype=bool),
+        np.empty(filters, dtype=np.int64),
     )
     bad = _native.split_filters(w, least, most, threads, split.alpha, split.beta, split.mask, split.k)
     if bad >= 0:

@@ -12,9 +12,7 @@ from torch import Tensor
 from dabnet.binarizers.split import TIE, Split, nonfinite
 
 
-def sweep_split(
-    w: Tensor, *, low_counts: tuple[Tensor, Tensor] | None = None, layer: str = ""
-) -> Split[Tensor]:
+def sweep_split(w: Tensor, *, low_counts: tuple[Tensor, Tensor] | None = None, layer: str = "") -> Split[Tensor]:
     """Split each row of `w`, (filters, n), as `optimal_split` does."""
     finite = w.isfinite().all(dim=1)
     if not finite.all():

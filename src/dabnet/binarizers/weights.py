@@ -165,7 +165,7 @@ def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
 
 
 def _xnor_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    return g * (1 / w.shape[1] + values.alpha * _inside(w))
+    return g / w.shape[1] + g * values.alpha * _inside(w)
 
 
 def _xnor_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:

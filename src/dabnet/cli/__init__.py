@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dabnet import __version__
 from dabnet.errors import DabnetError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMMANDS = {
     "demo": "Train a small sketch network, binarize it, and show what that did.",
@@ -47,7 +44,8 @@ def _placeholder() -> None:
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _version(v))
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _version(v)),
     ] = False,
 ) -> None:
     pass

@@ -27,18 +27,24 @@ METHODS: tuple[Method, ...] = ("dab", "xnor", "bnn")
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
     epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each of the two trainings.", min=1)] = 8,
-    sketches: Annotated[int, typer.Option(help="How many sketches to draw.", min=64)] = 1800,
+    sketches: Annotated[int, typer.Option(help="How many sketches to draw.", min=128)] = 1800,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
     """Train a small sketch network, binarize it, and show what that did.
 
-    Draws sketches of simple things, trains a real-valued network on them, and prints for each layer how much of its
-    weights two values can hold, found by DAB, XNOR-Net and BNN. Then trains the binary network and compares. Ends with a
-    picture of one filter.
+    Draws sketches of simple things, trains a real-valued network on them, and prints for each layer how much is lost
+    when two values a filter, found by DAB, XNOR-Net or BNN, stand for its weights. Then trains the binary network and
+    compares. Ends with a picture of one filter.
     """
     console = Console(quiet=as_json)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(
+            f"cannot write to '{output}' ({problem.strerror}): choose another folder with --output."
+        ) from None
     if threads:
         torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -158,9 +164,5 @@ def _picture(net: nn.Module, layers: list[dict[str, Any]], output: Path) -> Path
 
     chosen = int((error("xnor") - error("dab")).argmax())
     path = output / "split.png"
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        draw_weights(weights[chosen].numpy(), path, f"Filter {chosen} of layer {largest}, and the values that stand for it")
-    except OSError as problem:
-        raise InputError(f"cannot write to '{output}' ({problem.strerror}): choose another folder with --output.") from None
+    draw_weights(weights[chosen].numpy(), path, f"Filter {chosen} of layer {largest}, and the values that stand for it")
     return path

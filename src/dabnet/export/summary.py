@@ -1,7 +1,7 @@
 """What a network is made of: a table of its layers with bits, multiply-adds, K/n and the error of binarizing.
 
-Multiply-adds are counted by what they multiply: one bit by one bit (XNOR and popcount), one bit by a real number (adding
-or subtracting), or two real numbers.
+Multiply-adds are counted by what they multiply: one bit by one bit (XNOR and popcount), one bit by a real number
+(adding or subtracting), or two real numbers.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ class Summary:
         return table
 
 
-def summary(
-    net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: Sequence[str] | None = None
-) -> Summary:
+def summary(net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: Sequence[str] | None = None) -> Summary:
     """Run one blank sketch of `input_size` through a network and tell what each layer is and costs.
 
     >>> from dabnet.networks.layers import BinaryLinear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from torch import nn
 
@@ -31,8 +31,8 @@ def binarize_(
 ) -> list[str]:
     """Make the convolutions and linear layers of a network binary, in place; return the names of those that became so.
 
-    Layers stay the same objects with the same parameters, so optimizers, hooks and tied weights go on working. Only plain
-    `nn.Conv2d` and `nn.Linear` are converted, not their subclasses.
+    Layers stay the same objects with the same parameters, so optimizers, hooks and tied weights go on working. Only
+    plain `nn.Conv2d` and `nn.Linear` are converted, not their subclasses.
 
     Args:
         module: the network.
@@ -67,7 +67,9 @@ def binarize_(
         "max_k_step": max_k_step,
     }
     with_norm = norm and precision == "fbin"
-    BinaryConv2d(1, 1, 1, pad_value=pad_value, norm=with_norm, **settings)  # a bad setting fails before any layer changes
+    BinaryConv2d(
+        1, 1, 1, pad_value=pad_value, norm=with_norm, **settings
+    )  # a bad setting fails before any layer changes
 
     converted = []
     for name, layer in plain[1:] if keep_first else plain:
@@ -78,10 +80,10 @@ def binarize_(
         if isinstance(layer, nn.Conv2d):
             layer.__class__ = BinaryConv2d
             taps = pad_value if layer.padding_mode == "zeros" else 0  # other modes say themselves what a tap holds
-            layer.become_binary(pad_value=taps, norm=with_norm, **settings)
+            cast("BinaryConv2d", layer).become_binary(pad_value=taps, norm=with_norm, **settings)
         else:
             layer.__class__ = BinaryLinear
-            layer.become_binary(norm=with_norm, **settings)
+            cast("BinaryLinear", layer).become_binary(norm=with_norm, **settings)
         converted.append(name)
     return converted
 

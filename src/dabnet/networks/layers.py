@@ -1,8 +1,8 @@
 """Convolution and linear layers with one bit a weight and, if wanted, one bit an activation.
 
 They stand in for torch's own, and `weight` stays the real-valued, trainable tensor. With precision "fbin" the block is
-XNOR-Net's: (batch norm) -> sign -> convolution. Padding comes after the sign; a padded tap holds `pad_value`, and with 0
-it adds nothing.
+XNOR-Net's: (batch norm) -> sign -> convolution. Padding comes after the sign; a padded tap holds `pad_value`, and with
+0 it adds nothing.
 
 While training, a layer multiplies by the binary weights alpha e + beta (1 - e). In eval mode an "fbin" layer computes
 the same number as the packed runtime does, from the signs s = 2e - 1:
@@ -14,7 +14,7 @@ Both sums are integers, exact in float32 in whatever order they are added.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 import torch
 import torch.nn.functional as F
@@ -51,8 +51,7 @@ class BinarySettings(TypedDict, total=False):
 class BinaryLayer(nn.Module):
     """What binary convolutions and linear layers share."""
 
-    weight: nn.Parameter
-    bias: nn.Parameter | None
+    weight: Tensor
     norm: nn.Module | None
     low_count: Tensor | None
 
@@ -142,7 +141,9 @@ class BinaryLayer(nn.Module):
     def extra_repr(self) -> str:
         """Torch's own description of the layer, then how it is binary."""
         limit = "" if self.max_k_step is None else f", max_k_step={self.max_k_step}"
-        return f"{super().extra_repr()}, precision={self.precision}, method={self.method}, gradient={self.gradient}{limit}"
+        return (
+            f"{super().extra_repr()}, precision={self.precision}, method={self.method}, gradient={self.gradient}{limit}"
+        )
 
 
 class BinaryConv2d(BinaryLayer, nn.Conv2d):
@@ -175,7 +176,7 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         dilation: _size_2_t = 1,
         groups: int = 1,
         bias: bool = False,
-        padding_mode: str = "zeros",
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: Any = None,
         dtype: Any = None,
         *,
@@ -199,16 +200,14 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         )
         self.become_binary(pad_value=pad_value, norm=norm, **settings)
 
-    def become_binary(
-        self, *, pad_value: int = 0, norm: bool = False, **settings: Unpack[BinarySettings]
-    ) -> None:
+    def become_binary(self, *, pad_value: int = 0, norm: bool = False, **settings: Unpack[BinarySettings]) -> None:
         """Set up everything that `nn.Conv2d` does not have."""
         if pad_value not in (0, 1):
             raise InputError(f"pad_value is what a padded tap holds, 0 or 1, not {pad_value}.")
         if pad_value and self.padding_mode != "zeros":
             raise InputError(f"pad_value=1 and padding_mode='{self.padding_mode}' contradict each other: choose one.")
         self.pad_value = pad_value
-        like = {"device": self.weight.device, "dtype": self.weight.dtype}
+        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
         self._set_binary(nn.BatchNorm2d(self.in_channels, **like) if norm else None, **settings)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -229,7 +228,8 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
             # torch keeps the amounts for F.pad whether `padding` is numbers, "same" or "valid".
             x = F.pad(x, self._reversed_padding_repeated_twice, value=float(self.pad_value))
             return F.conv2d(x, weight, bias, self.stride, 0, self.dilation, self.groups)
-        return self._conv_forward(x, weight, bias)
+        result: Tensor = self._conv_forward(x, weight, bias)
+        return result
 
 
 class BinaryLinear(BinaryLayer, nn.Linear):
@@ -255,7 +255,7 @@ class BinaryLinear(BinaryLayer, nn.Linear):
 
     def become_binary(self, *, norm: bool = False, **settings: Unpack[BinarySettings]) -> None:
         """Set up everything that `nn.Linear` does not have."""
-        like = {"device": self.weight.device, "dtype": self.weight.dtype}
+        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
         self._set_binary(nn.BatchNorm1d(self.in_features, **like) if norm else None, **settings)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -270,4 +270,5 @@ class BinaryLinear(BinaryLayer, nn.Linear):
     def _normalize(self, x: Tensor) -> Tensor:
         if self.norm is None:
             return x
-        return self.norm(x.reshape(-1, self.in_features)).reshape(x.shape)
+        normal: Tensor = self.norm(x.reshape(-1, self.in_features))
+        return normal.reshape(x.shape)

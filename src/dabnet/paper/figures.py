@@ -37,15 +37,22 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     top = axes.get_ylim()[1]
     axes.set_ylim(0, top * 1.45)
     for low, high, names, colour, style, height in (
-        (min(alpha, beta), max(alpha, beta), ("α", "β") if alpha < beta else ("β", "α"), DAB_COLOUR, "-", 1.2),
+        (
+            min(alpha, beta),
+            max(alpha, beta),
+            ("α", "β") if alpha < beta else ("β", "α"),
+            DAB_COLOUR,
+            "-",
+            1.2,
+        ),
         (-scale, scale, ("", ""), XNOR_COLOUR, "--", 1.05),
     ):
         # Each pair's labels stand outside it, at a height of their own and above the other's lines.
         for value, name, side in ((low, names[0], "right"), (high, names[1], "left")):
             axes.plot([value, value], [0, top * height], style, color=colour, linewidth=2)
             text = f" {name} = {value:.3f} " if name else f" {value:+.3f} "
-            label = {"color": colour, "fontweight": "bold", "bbox": {"facecolor": "white", "linewidth": 0, "pad": 0}}
-            axes.text(value, top * height, text, ha=side, va="center", **label)
+            behind = {"facecolor": "white", "linewidth": 0, "pad": 0}
+            axes.text(value, top * height, text, ha=side, va="center", color=colour, fontweight="bold", bbox=behind)
     axes.plot([], [], "-", color=DAB_COLOUR, linewidth=2, label=f"DAB: error {dab_error:.3f}, K/n = {k / n:.2f}")
     axes.plot([], [], "--", color=XNOR_COLOUR, linewidth=2, label=f"XNOR-Net: error {xnor_error:.3f}")
     axes.set(xlabel="weight", ylabel="weights in the filter", title=title)

@@ -1,0 +1,49 @@
+# Two commands do everything; each sets up what it needs. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(wildcard native/*.* native/*/*.*)
+SOURCES := src tests benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check wheel format clean
+
+help:  ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/ready  ## set up, then train and binarize a small sketch network and show what that did
+	$(BIN)/dabnet demo
+
+test: check  ## set up, then pass every check and test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+wheel: $(VENV)/ready  ## build a wheel into dist/
+	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation -w dist
+
+format: $(VENV)/ready  ## put all code in its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(NATIVE)
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist demo
+
+# The environment, with every extra. Build tools go in first: the package itself is built with them, not with copies that
+# pip would fetch on its own.
+$(VENV)/ready: $(VENV)/tools $(NATIVE) CMakeLists.txt pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[all,dev]'
+	touch $@
+
+$(VENV)/tools: constraints.txt scripts/system-packages
+	scripts/system-packages $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV): a few minutes the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt pip scikit-build-core nanobind cmake ninja
+	touch $@

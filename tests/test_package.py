@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dabnet
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert importlib.metadata.version("dabnet") == dabnet.__version__
+
+
+def test_every_public_name_is_there() -> None:
+    for name in dabnet.__all__:
+        assert getattr(dabnet, name) is not None
+    for name in dabnet.binarizers.__all__:
+        assert getattr(dabnet.binarizers, name) is not None
+    with pytest.raises(AttributeError, match="module 'dabnet' has no attribute 'recognise'"):
+        dabnet.recognise  # noqa: B018
+
+
+def test_splitting_an_array_does_not_load_torch() -> None:
+    code = (
+        "import sys, numpy, dabnet; from dabnet.binarizers import optimal_split\n"
+        "optimal_split(numpy.ones((1, 2), dtype='f4')); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    extras = project["optional-dependencies"].values()
+    for requirement in itertools.chain(project["dependencies"], *extras):
+        name = requirement.split(">")[0].split("[")[0].lower()
+        assert name == "dabnet" or name in pinned
+
+
+def test_the_readmes_commands_exist() -> None:
+    readme = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in ("demo", "test"):
+        assert f"make {target}\n" in readme
+        assert f"\n{target}:" in makefile
