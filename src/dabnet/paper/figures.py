@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import matplotlib
 import numpy as np
@@ -15,6 +15,7 @@ from matplotlib import pyplot as plt
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 DAB_COLOUR = "#c2410c"
@@ -36,23 +37,10 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     axes.hist(weights, bins=min(48, max(10, n // 8)), color=WEIGHTS_COLOUR, edgecolor="white")
     top = axes.get_ylim()[1]
     axes.set_ylim(0, top * 1.45)
-    for low, high, names, colour, style, height in (
-        (
-            min(alpha, beta),
-            max(alpha, beta),
-            ("α", "β") if alpha < beta else ("β", "α"),
-            DAB_COLOUR,
-            "-",
-            1.2,
-        ),
-        (-scale, scale, ("", ""), XNOR_COLOUR, "--", 1.05),
-    ):
-        # Each pair's labels stand outside it, at a height of their own and above the other's lines.
-        for value, name, side in ((low, names[0], "right"), (high, names[1], "left")):
-            axes.plot([value, value], [0, top * height], style, color=colour, linewidth=2)
-            text = f" {name} = {value:.3f} " if name else f" {value:+.3f} "
-            behind = {"facecolor": "white", "linewidth": 0, "pad": 0}
-            axes.text(value, top * height, text, ha=side, va="center", color=colour, fontweight="bold", bbox=behind)
+    for value, name, other in ((alpha, "α", beta), (beta, "β", alpha)):
+        _mark(axes, value, f"{name} = {value:.3f}", DAB_COLOUR, "-", 1.2 * top, leftwards=value < other)
+    for value in (-scale, scale):
+        _mark(axes, value, f"{value:+.3f}", XNOR_COLOUR, "--", 1.05 * top, leftwards=value < 0)
     axes.plot([], [], "-", color=DAB_COLOUR, linewidth=2, label=f"DAB: error {dab_error:.3f}, K/n = {k / n:.2f}")
     axes.plot([], [], "--", color=XNOR_COLOUR, linewidth=2, label=f"XNOR-Net: error {xnor_error:.3f}")
     axes.set(xlabel="weight", ylabel="weights in the filter", title=title)
@@ -62,3 +50,21 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     figure.savefig(partial, dpi=150)
     partial.replace(path)
     plt.close(figure)
+
+
+def _mark(
+    axes: Axes, value: float, text: str, colour: str, style: Literal["-", "--"], height: float, leftwards: bool
+) -> None:
+    """Draw a line up to `height` at a value, and its label beside it, over whatever else runs there."""
+    axes.plot([value, value], [0, height], style, color=colour, linewidth=2)
+    axes.annotate(
+        text,
+        (value, height),
+        xytext=(-5 if leftwards else 5, 0),
+        textcoords="offset points",
+        ha="right" if leftwards else "left",
+        va="center",
+        color=colour,
+        fontweight="bold",
+        bbox={"facecolor": "white", "linewidth": 0, "pad": 1},
+    )
