@@ -38,12 +38,12 @@ clean:  ## remove everything that was built
 # The environment, with every extra. Build tools go in first: the package itself is built with them, not with copies that
 # pip would fetch on its own.
 $(VENV)/ready: $(VENV)/tools $(NATIVE) CMakeLists.txt pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[all,dev]'
+	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[all,dev]'
 	touch $@
 
 $(VENV)/tools: constraints.txt scripts/system-packages
 	scripts/system-packages $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet -c constraints.txt pip scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install -c constraints.txt pip scikit-build-core nanobind cmake ninja
 	touch $@
