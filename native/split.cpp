@@ -257,25 +257,23 @@ void SplitSearch::search(const float* values, std::size_t m, float least, float 
 // the run.
 void SplitSearch::fill(const float* values, std::size_t m, const Binning& binning, int bins, Group below,
                        Group* prefix) {
+    constexpr std::size_t kBlock = 128;
     for (auto& copy : histogram_) std::fill(copy, copy + bins, Group{});
-    std::size_t i = 0;
-    for (; i + 8 <= m; i += 8) {
-        int bin[8];
-        double centred[8];
-        for (int j = 0; j < 8; ++j) {
-            bin[j] = binning(values[i + j]);
-            centred[j] = values[i + j] - mean_;
+    // Places first, a block at a time, as vector code; then the additions, which cannot be.
+    for (std::size_t start = 0; start < m; start += kBlock) {
+        const float* block = values + start;
+        const std::size_t size = std::min(kBlock, m - start);
+        std::int32_t bin[kBlock];
+        double centred[kBlock];
+        for (std::size_t i = 0; i < size; ++i) {
+            bin[i] = binning(block[i]);
+            centred[i] = block[i] - mean_;
         }
-        for (int j = 0; j < 8; ++j) {
-            Group& group = histogram_[j % kCopies][bin[j]];
+        for (std::size_t i = 0; i < size; ++i) {
+            Group& group = histogram_[i % kCopies][bin[i]];
             group.count += 1;
-            group.sum += centred[j];
+            group.sum += centred[i];
         }
-    }
-    for (; i < m; ++i) {
-        Group& group = histogram_[0][binning(values[i])];
-        group.count += 1;
-        group.sum += values[i] - mean_;
     }
     for (int bin = 0; bin < bins; ++bin) {
         prefix[bin] = below;

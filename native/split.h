@@ -37,9 +37,11 @@ struct Binning {
     double origin;
     double scale;
     double last;
-    int operator()(float weight) const {
-        const double place = std::max(0.0, (weight - origin) * scale);
-        return static_cast<int>(std::min(last, place));
+    std::int32_t operator()(float weight) const {
+        double place = (weight - origin) * scale;
+        place = place > 0 ? place : 0;
+        place = place < last ? place : last;
+        return static_cast<std::int32_t>(place);
     }
 };
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dabnet
+from dabnet._lazy import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +34,24 @@ def test_splitting_an_array_does_not_load_torch() -> None:
         "optimal_split(numpy.ones((1, 2), dtype='f4')); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
+    code = "import sys; sys.modules['torch'] = None; import dabnet; dabnet.binarize_"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingExtraError: this needs torch, which is not installed: pip install 'dabnet[train]'." in done.stderr
+    code = "import sys; sys.modules['torch'] = None; from dabnet.cli import main; main(['demo'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dabnet: this needs torch, which is not installed: pip install 'dabnet[train]'.\n",
+    )
+
+
+def test_the_extras_table_matches_the_packages_metadata() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for library, extra in EXTRAS.items():
+        assert any(requirement.startswith(f"{library}>") for requirement in extras[extra])
 
 
 def test_every_direct_dependency_is_pinned() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Annotated
 
 import typer
 
 from dabnet import __version__
+from dabnet._lazy import load
 from dabnet.errors import DabnetError
 
 COMMANDS = {
@@ -28,10 +28,10 @@ def main(arguments: list[str] | None = None) -> None:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for name, line in COMMANDS.items():
-        function = getattr(importlib.import_module(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
-        app.command(name, short_help=line)(function)
     try:
+        for name, line in COMMANDS.items():
+            function = getattr(load(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
+            app.command(name, short_help=line)(function)
         app(arguments)
     except DabnetError as error:
         typer.echo(f"dabnet: {error}", err=True)
