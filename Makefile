@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard native/*.* native/*/*.*)
-SOURCES := src tests benchmarks
+# Python may remember a compiler from where it was built; take the one that is here.
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+export CXX
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check wheel format clean
