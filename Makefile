@@ -19,6 +19,7 @@ demo: $(VENV)/ready  ## set up, then train and binarize a small sketch network a
 	$(BIN)/dabnet demo
 
 test: check  ## set up, then pass every check and test
+	scripts/system-packages test
 	$(BIN)/python -m pytest
 
 check: $(VENV)/ready
@@ -46,7 +47,7 @@ $(VENV)/ready: $(VENV)/tools $(NATIVE) CMakeLists.txt pyproject.toml constraints
 	touch $@
 
 $(VENV)/tools: constraints.txt scripts/system-packages
-	scripts/system-packages $(PYTHON)
+	scripts/system-packages build $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV): a few minutes the first time."
 	$(BIN)/python -m pip install -c constraints.txt pip scikit-build-core nanobind cmake ninja
