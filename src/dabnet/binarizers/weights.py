@@ -138,8 +138,27 @@ def _bnn_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
     return TwoValues(w >= 0, alpha, -alpha)
 
 
-def _inside(w: Tensor) -> Tensor:
-    return (w.abs() <= 1).to(w.dtype)
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _select(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """Do as `torch.where` for a mask (filters, n) and two columns (filters, 1), several times faster.
+
+    no ^ (mask * (yes ^ no)), on the bits of the numbers: exact, with one new tensor, and vector code throughout.
+    """
+    bits = _BITS[yes.element_size()]
+    yes_bits, no_bits = yes.contiguous().view(bits), no.contiguous().view(bits)
+    return mask.to(bits).mul_(yes_bits ^ no_bits).bitwise_xor_(no_bits).view(yes.dtype)
+
+
+# The gradients work in place where they can: on large layers new memory costs more than the arithmetic.
+
+
+def _ste(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    """Give g [|w| <= 1]; the operator's own bounds are exclusive, so they are the next numbers after 1 and -1."""
+    bound = 1 + torch.finfo(w.dtype).eps
+    clipped: Tensor = torch.ops.aten.hardtanh_backward(g, w, -bound, bound)
+    return clipped
 
 
 def _group_sizes(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,30 +170,28 @@ def _group_sizes(mask: Tensor) -> tuple[Tensor, Tensor]:
 def _dab_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
     mask, alpha, beta = values
     k, rest = _group_sizes(mask)
-    share = torch.where(mask, 1 / k, 1 / rest).to(w.dtype)
-    return g * (share + torch.where(mask, alpha, beta).abs() * _inside(w))
+    share = _select(mask, (1 / k).to(w.dtype), (1 / rest).to(w.dtype))
+    return _ste(g, w, values).mul_(_select(mask, alpha.abs(), beta.abs())).addcmul_(g, share)
 
 
 def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
     mask, alpha, beta = values
     k, rest = _group_sizes(mask)
-    alpha_sum = torch.where(mask, g, 0).sum(dim=1, keepdim=True)
-    beta_sum = torch.where(mask, 0, g).sum(dim=1, keepdim=True)
-    group_mean = torch.where(mask, alpha_sum / k, beta_sum / rest)
-    return group_mean + g * ((alpha - beta).abs() / 2) * _inside(w)
+    alpha_sum = (g * mask).sum(dim=1, keepdim=True)
+    beta_sum = g.sum(dim=1, keepdim=True) - alpha_sum
+    group_mean = _select(mask, alpha_sum / k, beta_sum / rest)
+    return _ste(g, w, values).mul_((alpha - beta).abs() / 2).add_(group_mean)
 
 
 def _xnor_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    return g / w.shape[1] + g * values.alpha * _inside(w)
+    return _ste(g, w, values).mul_(values.alpha).add_(g / w.shape[1])
 
 
 def _xnor_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    signs = torch.where(values.mask, 1.0, -1.0).to(w.dtype)
-    return signs * (g * signs).mean(dim=1, keepdim=True) + values.alpha * g * _inside(w)
-
-
-def _ste(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    return g * _inside(w)
+    one = torch.ones_like(values.alpha)
+    signs = _select(values.mask, one, -one)
+    mean = (g * signs).mean(dim=1, keepdim=True)
+    return _ste(g, w, values).mul_(values.alpha).addcmul_(signs, mean)
 
 
 class _MethodFormulas(NamedTuple):
@@ -195,7 +212,7 @@ def _binarize(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     w = weight.reshape(len(weight), -1)
     mask, alpha, beta = _METHODS[method].values(w, low_count, layer)
-    return torch.where(mask, alpha, beta).reshape(weight.shape), mask, alpha, beta
+    return _select(mask, alpha, beta).reshape(weight.shape), mask, alpha, beta
 
 
 @_binarize.register_fake
