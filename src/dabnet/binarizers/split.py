@@ -9,7 +9,8 @@ and each group is replaced by its mean. `alpha` is the mean of larger magnitude 
 `beta` the other, the mask `e` marks the weights that take `alpha`, and `K` counts them. Of equal D the smallest `i`
 wins; equal weights share a group; a constant filter has alpha = beta and K = n.
 
-The paper's Algorithm 1 sorts twice. The native search (native/split_search.cpp) does not sort at all and takes linear time.
+The paper's Algorithm 1 sorts twice. The native search (native/split_search.cpp) sorts none but small filters, and takes
+linear time.
 """
 
 from __future__ import annotations
