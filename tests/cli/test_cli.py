@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dabnet
+from dabnet.cli import COMMANDS
 
 
 def run(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -29,7 +30,9 @@ def test_version_and_help_do_not_load_torch(option: str, words: str) -> None:
 
 
 def test_help_lists_every_command_and_teaches() -> None:
-    assert "demo" in run("--help").stdout
+    listed = run("--help").stdout
+    for name, line in COMMANDS.items():
+        assert f"{name}  {line}" in listed
     text = run("demo", "--help").stdout
     for words in ("--output", "--json", "Folder for the picture"):
         assert words in text

@@ -25,8 +25,11 @@ SignGradient = Literal["clipped", "approx"]
 
 def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     """Raise an `InputError` that names the choices, and the nearest, unless `value` is one of them."""
-    if value in choices:
-        return
+    if value not in choices:
+        raise InputError(f"'{value}' is not a {what}: choose one of {', '.join(choices)}.{suggest(value, choices)}")
+
+
+def suggest(value: str, choices: Sequence[str]) -> str:
+    """Give a sentence, to follow another, that names the choice nearest to a misspelt one; empty if none is near."""
     near = difflib.get_close_matches(str(value), choices, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise InputError(f"'{value}' is not a {what}: choose one of {', '.join(choices)}.{hint}")
+    return f" Did you mean '{near[0]}'?" if near else ""

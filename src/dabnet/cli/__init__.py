@@ -42,16 +42,15 @@ def _placeholder() -> None:
     """Stand for a command that was not asked for, in the list that --help prints."""
 
 
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _version(v)),
-    ] = False,
-) -> None:
-    pass
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dabnet {__version__}")
         raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Take the options that come before any command."""

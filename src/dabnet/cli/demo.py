@@ -14,10 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from torch import Tensor, nn
 
+from dabnet.binarizers import binarize
 from dabnet.binarizers.choices import Method
 from dabnet.errors import InputError
 from dabnet.export.summary import binarization_error, summary
 from dabnet.networks.convert import binarize_, binary_layers, constrain_
+from dabnet.paper.figures import draw_weights
 from dabnet.sketches.synthetic import synthetic_sketches
 
 SIZE = 32
@@ -28,7 +30,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
     epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each of the two trainings.", min=1)] = 8,
     sketches: Annotated[int, typer.Option(help="How many sketches to draw.", min=128)] = 1800,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed on as many threads gives the same figures.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
@@ -121,16 +123,15 @@ def _accuracy(net: nn.Module, x: Tensor, y: Tensor) -> float:
 
 def _compare(net: nn.Module) -> list[dict[str, Any]]:
     """Give a row a layer that can be binary: its filters, K/n and each method's error, before any training of it."""
+    binary = copy.deepcopy(net)
+    binarize_(binary, precision="wbin", method="dab")
     rows: list[dict[str, Any]] = []
-    for method in METHODS:
-        binary = copy.deepcopy(net)
-        binarize_(binary, precision="wbin", method=method)
-        for i, layer in enumerate(binary_layers(binary)):
-            if method == "dab":
-                filters, n = layer.weight.flatten(1).shape
-                k_share = float(layer.two_values().mask.double().mean())
-                rows.append({"layer": layer.name, "filters": filters, "n": n, "k_share": k_share})
-            rows[i][f"error_{method}"] = binarization_error(layer)
+    for layer in binary_layers(binary):
+        weight = layer.weight.detach()
+        errors = {f"error_{method}": binarization_error(weight, binarize(weight, method)) for method in METHODS}
+        k_share = float(layer.two_values().mask.double().mean())
+        sizes = {"filters": len(weight), "n": layer.weights_a_filter}
+        rows.append({"layer": layer.name, **sizes, "k_share": k_share, **errors})
     return rows
 
 
@@ -150,19 +151,10 @@ def _table(layers: list[dict[str, Any]]) -> Table:
 
 def _picture(net: nn.Module, layers: list[dict[str, Any]], output: Path) -> Path:
     """Draw the filter of the largest layer on which DAB gains most over XNOR-Net."""
-    from dabnet.paper.figures import draw_weights
-
     largest = max(layers, key=lambda row: row["filters"] * row["n"])["layer"]
-    layer = copy.deepcopy(cast("nn.Conv2d", net.get_submodule(largest)))
-    weights = layer.weight.detach().flatten(1)
-
-    def error(method: Method) -> Tensor:
-        host = nn.Sequential(copy.deepcopy(layer))
-        binarize_(host, "wbin", method, keep_first=False)
-        (binary,) = binary_layers(host)
-        return (weights - binary.binary_weight().detach().flatten(1)).square().sum(1) / weights.square().sum(1)
-
-    chosen = int((error("xnor") - error("dab")).argmax())
+    weights = cast("Tensor", net.get_submodule(largest).weight).detach().flatten(1)
+    dab, xnor = ((weights - binarize(weights, method)).square().sum(dim=1) for method in ("dab", "xnor"))
+    chosen = int(((xnor - dab) / weights.square().sum(dim=1)).argmax())
     path = output / "split.png"
     draw_weights(weights[chosen].numpy(), path, f"Filter {chosen} of layer {largest}, and the values that stand for it")
     return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -53,11 +53,10 @@ class Summary:
     float_bytes: int
     """What the state dict takes as float32."""
     labels_bytes: int = 0
-    bytes_are_estimated: bool = field(default=True, init=False)
 
     @property
     def bytes(self) -> int:
-        """The size of the packed model: one bit a binary weight, two floats a binary filter, floats for the rest."""
+        """About the packed model's size: a bit a binary weight, two floats a binary filter, floats for the rest."""
         return sum(layer.bytes for layer in self.layers) + self.labels_bytes
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,11 +140,10 @@ def summary(net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: S
 
 
 @torch.no_grad()
-def binarization_error(layer: BinaryLayer) -> float:
+def binarization_error(weight: Tensor, binary: Tensor) -> float:
     """Give the squared error of a layer's binary weights as a share of its weights' squares."""
-    weight = layer.weight.double()
-    lost = (weight - layer.binary_weight()).square().sum() / weight.square().sum().clamp(min=1e-300)
-    return float(lost)
+    weight = weight.double()
+    return float((weight - binary).square().sum() / weight.square().sum().clamp(min=1e-300))
 
 
 def _describe(name: str, module: nn.Module) -> LayerSummary:
@@ -157,7 +155,7 @@ def _describe(name: str, module: nn.Module) -> LayerSummary:
         row.one_bit_parameters = filters * n
         row.real_parameters = own - filters * n + 2 * filters
         row.k_share = float(module.two_values().mask.double().mean())
-        row.error = binarization_error(module)
+        row.error = binarization_error(module.weight, module.binary_weight())
         row.bytes = (filters * n + 7) // 8 + row.real_parameters * BYTES_A_FLOAT
     else:
         row.real_parameters = own

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, cast, get_args
 
 from torch import nn
 
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient, check_choice
+from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient, check_choice, suggest
 from dabnet.errors import InputError
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear, BinarySettings
 
@@ -67,9 +66,8 @@ def binarize_(
         "max_k_step": max_k_step,
     }
     with_norm = norm and precision == "fbin"
-    BinaryConv2d(
-        1, 1, 1, pad_value=pad_value, norm=with_norm, **settings
-    )  # a bad setting fails before any layer changes
+    # A rehearsal: a bad setting fails before any layer changes.
+    BinaryConv2d(1, 1, 1, pad_value=pad_value, norm=with_norm, **settings)
 
     converted = []
     for name, layer in plain[1:] if keep_first else plain:
@@ -118,8 +116,6 @@ def _check_patterns(patterns: Sequence[str], names: Sequence[str]) -> None:
     if isinstance(patterns, str):
         raise InputError(f"skip takes a list of names: write skip=['{patterns}'].")
     for pattern in patterns:
-        if any(fnmatchcase(name, pattern) for name in names):
-            continue
-        near = difflib.get_close_matches(pattern, names, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise InputError(f"skip names '{pattern}', but nothing in the network is called so.{hint}")
+        if not any(fnmatchcase(name, pattern) for name in names):
+            hint = suggest(pattern, names)
+            raise InputError(f"skip names '{pattern}', but nothing in the network is called so.{hint}")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from dabnet.binarizers import optimal_split
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +30,8 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     dab_error = float(np.square(weights - dab).sum()) / energy
     xnor_error = float(np.square(weights - np.where(weights >= 0, scale, -scale)).sum()) / energy
 
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")  # not pyplot's, which would pick a backend for everyone
+    axes = figure.subplots()
     axes.hist(weights, bins=min(48, max(10, n // 8)), color=WEIGHTS_COLOUR, edgecolor="white")
     top = axes.get_ylim()[1]
     axes.set_ylim(0, top * 1.45)
@@ -49,7 +47,6 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     partial = path.with_suffix(".partial.png")
     figure.savefig(partial, dpi=150)
     partial.replace(path)
-    plt.close(figure)
 
 
 def _mark(
