@@ -124,6 +124,13 @@ def test_a_batch_norm_stands_before_every_sign_unless_told_otherwise() -> None:
         assert plain.head.norm is None
 
 
+def test_conversion_draws_no_random_numbers() -> None:
+    net = Somebodys()
+    before = torch.get_rng_state()
+    dabnet.binarize_(net, max_k_step=0.1)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_fprec_and_a_second_time_change_nothing() -> None:
     net = Somebodys()
     assert dabnet.binarize_(net, precision="fprec") == []

@@ -66,8 +66,8 @@ def binarize_(
         "max_k_step": max_k_step,
     }
     with_norm = norm and precision == "fbin"
-    # A rehearsal: a bad setting fails before any layer changes.
-    BinaryConv2d(1, 1, 1, pad_value=pad_value, norm=with_norm, **settings)
+    # A rehearsal, without numbers: a bad setting fails before any layer changes.
+    BinaryConv2d(1, 1, 1, device="meta", pad_value=pad_value, norm=with_norm, **settings)
 
     converted = []
     for name, layer in plain[1:] if keep_first else plain:
