@@ -1,8 +1,10 @@
-// What Python sees of the native code. Arrays arrive checked (dabnet.binarizers.split); no arithmetic here.
+// What Python sees of the native code. Arrays arrive checked (dabnet.binarizers.split, dabnet.sketches.raster); no
+// arithmetic here.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include "../raster.h"
 #include "../split.h"
 
 namespace nb = nanobind;
@@ -11,6 +13,8 @@ template <typename T, typename... Shape>
 using Array = nb::ndarray<T, nb::numpy, nb::device::cpu, Shape...>;
 template <typename T>
 using Vector = Array<T, nb::ndim<1>, nb::c_contig>;
+using Image = Array<std::uint8_t, nb::ndim<2>, nb::c_contig>;
+using Bitmap = Array<const std::uint8_t, nb::shape<dabnet::kGrid, dabnet::kGrid / 2>, nb::c_contig>;
 
 NB_MODULE(_native, module) {
     module.def(
@@ -29,4 +33,32 @@ NB_MODULE(_native, module) {
         nb::arg("weights").noconvert(), nb::arg("least").none(), nb::arg("most").none(), nb::arg("threads"),
         nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("mask").noconvert(),
         nb::arg("k").noconvert(), "Split every row of `weights`; return the first row that is not finite, or -1.");
+
+    module.def(
+        "rasterize_strokes",
+        [](Array<const float, nb::shape<-1, 2>, nb::c_contig> points, Vector<const std::int64_t> stroke_ends,
+           double margin, double pen, Image out) {
+            nb::gil_scoped_release release;
+            dabnet::rasterize_strokes(points.data(), stroke_ends.data(), stroke_ends.shape(0),
+                                      {out.shape(0), margin, pen}, out.data());
+        },
+        nb::arg("points").noconvert(), nb::arg("stroke_ends").noconvert(), nb::arg("margin"), nb::arg("pen"),
+        nb::arg("out").noconvert(), "Draw strokes into `out`.");
+
+    module.def(
+        "rasterize_bitmap",
+        [](Bitmap bitmap, double line_width, double margin, double pen, Image out) {
+            nb::gil_scoped_release release;
+            return dabnet::rasterize_bitmap(bitmap.data(), line_width, {out.shape(0), margin, pen}, out.data());
+        },
+        nb::arg("bitmap").noconvert(), nb::arg("line_width"), nb::arg("margin"), nb::arg("pen"),
+        nb::arg("out").noconvert(), "Redraw a bitmap into `out`; return whether it has ink.");
+
+    module.def(
+        "measure_line_width",
+        [](Bitmap bitmap) {
+            nb::gil_scoped_release release;
+            return dabnet::measure_line_width(bitmap.data());
+        },
+        nb::arg("bitmap").noconvert(), "Estimate how wide a bitmap's lines are, in its pixels.");
 }

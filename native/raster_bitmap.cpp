@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "raster.h"
+
+namespace dabnet {
+namespace {
+
+using Row = std::array<std::uint8_t, kGrid>;
+using Image = std::array<Row, kGrid>;
+
+void unpack(const std::uint8_t* bitmap, Image& image) {
+    for (std::size_t y = 0; y < kGrid; ++y) {
+        for (std::size_t i = 0; i < kGrid / 2; ++i) {
+            const std::uint8_t two = bitmap[y * (kGrid / 2) + i];
+            image[y][2 * i] = static_cast<std::uint8_t>((two >> 4) * 17);
+            image[y][2 * i + 1] = static_cast<std::uint8_t>((two & 15) * 17);
+        }
+    }
+}
+
+// The rows [top, bottom) and columns [left, right) that hold ink.
+struct Box {
+    int left, top, right, bottom;
+
+    bool empty() const { return left >= right; }
+};
+
+// Finds where the ink is; specks fainter than a quarter of the darkest ink do not count.
+Box find_ink(const Image& image) {
+    Row columns{};
+    Row rows{};
+    for (std::size_t y = 0; y < kGrid; ++y) {
+        std::uint8_t darkest = 0;
+        for (std::size_t x = 0; x < kGrid; ++x) {
+            columns[x] = std::max(columns[x], image[y][x]);
+            darkest = std::max(darkest, image[y][x]);
+        }
+        rows[y] = darkest;
+    }
+    const int least = std::max(1, (*std::max_element(rows.begin(), rows.end()) + 3) / 4);
+    const auto inked = [least](std::uint8_t value) { return value >= least; };
+    const auto first = [&](const Row& line) {
+        return static_cast<int>(std::find_if(line.begin(), line.end(), inked) - line.begin());
+    };
+    const auto past_last = [&](const Row& line) {
+        return static_cast<int>(line.rend() - std::find_if(line.rbegin(), line.rend(), inked));
+    };
+    return {first(columns), first(rows), past_last(columns), past_last(rows)};
+}
+
+// Part of the grid, with room around it for lines to grow into.
+class Canvas {
+   public:
+    Canvas(const Box& box, int room)
+        : left(box.left - room),
+          top(box.top - room),
+          width(box.right - box.left + 2 * room),
+          height(box.bottom - box.top + 2 * room),
+          pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)) {}
+
+    std::uint8_t* row(int y) { return pixels.data() + static_cast<std::ptrdiff_t>(y) * width; }
+    const std::uint8_t* row(int y) const { return pixels.data() + static_cast<std::ptrdiff_t>(y) * width; }
+
+    int left, top;  // in the grid's pixels
+    int width, height;
+    std::vector<std::uint8_t> pixels;
+};
+
+void darken(std::uint8_t* row, const std::uint8_t* other, int width) {
+    for (int x = 0; x < width; ++x) row[x] = std::max(row[x], other[x]);
+}
+
+// Grows ink by a disc: each pixel becomes the darkest one within `radius`. Between whole radii the two nearest discs
+// are mixed, so that the result changes smoothly.
+Canvas grow(const Image& image, const Box& box, double radius) {
+    const int inner = static_cast<int>(radius), outer = inner + 1;
+    Canvas small(box, outer), large(box, outer);
+    const int width = small.width;
+    const auto half_width = [](int disc, int dy) {  // of a disc's row dy above or below its centre
+        return static_cast<int>(std::sqrt(static_cast<double>(disc * disc - dy * dy)));
+    };
+
+    // wide[j] is the row at hand with each pixel made the darkest of those up to j to its left and right.
+    std::vector<std::vector<std::uint8_t>> wide(static_cast<std::size_t>(outer) + 1,
+                                                std::vector<std::uint8_t>(static_cast<std::size_t>(width)));
+    for (int y = box.top; y < box.bottom; ++y) {
+        std::copy(image[static_cast<std::size_t>(y)].begin() + box.left,
+                  image[static_cast<std::size_t>(y)].begin() + box.right, wide[0].begin() + outer);
+        for (std::size_t j = 1; j < wide.size(); ++j) {
+            wide[j] = wide[j - 1];
+            darken(wide[j].data() + 1, wide[j - 1].data(), width - 1);
+            darken(wide[j].data(), wide[j - 1].data() + 1, width - 1);
+        }
+        for (int dy = -outer; dy <= outer; ++dy) {
+            const int to = y - small.top + dy;
+            const auto darkest = [&](int disc) { return wide[static_cast<std::size_t>(half_width(disc, dy))].data(); };
+            darken(large.row(to), darkest(outer), width);
+            if (std::abs(dy) <= inner) darken(small.row(to), darkest(inner), width);
+        }
+    }
+    const int share = static_cast<int>((radius - inner) * 256);
+    for (std::size_t i = 0; i < small.pixels.size(); ++i) {
+        const int more = large.pixels[i] - small.pixels[i];
+        small.pixels[i] = static_cast<std::uint8_t>(small.pixels[i] + (more * share >> 8));
+    }
+    return small;
+}
+
+// Which source pixels make a pixel of the result, along one axis, and how much of each.
+struct Taps {
+    int first;
+    std::vector<float> weights;
+};
+
+// Each pixel of the result is the mean of what it covers of the source, of at least one source pixel's width: the area
+// average when shrinking, linear interpolation when enlarging.
+std::vector<Taps> plan(std::size_t size, double scale, double centre, int source_first, int source_count) {
+    std::vector<Taps> taps(size);
+    const double half = std::max(1.0, 1 / scale) / 2;
+    for (std::size_t i = 0; i < size; ++i) {
+        const double middle =
+            (static_cast<double>(i) + 0.5 - static_cast<double>(size) / 2) / scale + centre - source_first;
+        const double begin = std::max(middle - half, 0.0), end = std::min(middle + half, double(source_count));
+        taps[i].first = 0;
+        if (begin >= end) continue;
+        taps[i].first = static_cast<int>(begin);
+        for (int j = taps[i].first; j < end; ++j) {
+            const double covered = std::min(end, j + 1.0) - std::max(begin, double(j));
+            taps[i].weights.push_back(static_cast<float>(covered / (2 * half)));
+        }
+    }
+    return taps;
+}
+
+void resample(const Canvas& canvas, const std::vector<Taps>& down, const std::vector<Taps>& across, std::uint8_t* out) {
+    std::vector<float> row(static_cast<std::size_t>(canvas.width));
+    for (const Taps& vertical : down) {
+        std::fill(row.begin(), row.end(), 0.0f);
+        int y = vertical.first;
+        for (const float weight : vertical.weights) {
+            const std::uint8_t* source = canvas.row(y++);
+            for (std::size_t x = 0; x < row.size(); ++x) row[x] += weight * static_cast<float>(source[x]);
+        }
+        for (const Taps& horizontal : across) {
+            float ink = 0;
+            const float* source = row.data() + horizontal.first;
+            for (const float weight : horizontal.weights) ink += weight * *source++;
+            *out++ = static_cast<std::uint8_t>(std::min(ink + 0.5f, 255.0f));
+        }
+    }
+}
+
+// The ink in each unbroken run of inked pixels, along rows and along columns: across a line, this is its width.
+std::vector<float> measure_runs(const Image& image) {
+    std::vector<float> runs;
+    std::array<int, kGrid> columns{};
+    for (std::size_t y = 0; y <= kGrid; ++y) {
+        int run = 0;
+        for (std::size_t x = 0; x < kGrid; ++x) {
+            const int ink = y < kGrid ? image[y][x] : 0;
+            if (ink == 0 && columns[x] > 0) runs.push_back(static_cast<float>(std::exchange(columns[x], 0)) / 255);
+            if (ink == 0 && run > 0) runs.push_back(static_cast<float>(std::exchange(run, 0)) / 255);
+            columns[x] += ink;
+            run += ink;
+        }
+        if (run > 0) runs.push_back(static_cast<float>(run) / 255);
+    }
+    return runs;
+}
+
+}  // namespace
+
+double measure_line_width(const std::uint8_t* bitmap) {
+    // Lines cross rows and columns at all angles; this is how much longer their runs are than wide (measured).
+    constexpr double kSlant = 1.13;
+
+    Image image;
+    unpack(bitmap, image);
+    std::vector<float> runs = measure_runs(image);
+    if (runs.empty()) return 0;
+    const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+    std::nth_element(runs.begin(), middle, runs.end());
+    // Long runs go along a line or through a filled shape: leave them out.
+    const float longest = 2 * *middle;
+    double sum = 0;
+    std::size_t count = 0;
+    for (const float run : runs) {
+        if (run > longest) continue;
+        sum += run;
+        ++count;
+    }
+    return sum / static_cast<double>(count) / kSlant;
+}
+
+bool rasterize_bitmap(const std::uint8_t* bitmap, double line_width, const Raster& raster, std::uint8_t* out) {
+    Image image;
+    unpack(bitmap, image);
+    const Box box = find_ink(image);
+    if (box.empty()) return false;
+
+    // A filled shape has no lines: take it for drawn with a pen of at most this share of its size.
+    constexpr double kWidestLine = 1.0 / 8;
+
+    // Scale what strokes would be scaled by: the lines' middles, not their outer edges.
+    const double side = static_cast<double>(raster.size);
+    const double pen = raster.pen * side;
+    const int extent = std::max(box.right - box.left, box.bottom - box.top);
+    const double line = std::min(line_width, extent * kWidestLine);
+    const double between_middles = extent - line;
+    const double scale = (side * (1 - 2 * raster.margin) - pen) / between_middles;
+
+    const double widest = kWidestPen * kGrid;
+    const Canvas canvas = grow(image, box, std::clamp((pen / scale - line) / 2, 0.0, widest));
+    const double centre_x = (box.left + box.right) / 2.0, centre_y = (box.top + box.bottom) / 2.0;
+    resample(canvas, plan(raster.size, scale, centre_y, canvas.top, canvas.height),
+             plan(raster.size, scale, centre_x, canvas.left, canvas.width), out);
+    return true;
+}
+
+}  // namespace dabnet
