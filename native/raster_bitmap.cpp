@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,15 +23,31 @@ void unpack(const std::uint8_t* bitmap, Image& image) {
     }
 }
 
-// The rows [top, bottom) and columns [left, right) that hold ink.
-struct Box {
-    int left, top, right, bottom;
+// The stretch [first, past) of rows or columns that holds ink; `begin` and `end` are the ink's edges within its
+// outermost pixels: one that is half grey is half covered.
+struct Stretch {
+    int first, past;
+    double begin, end;
 
-    bool empty() const { return left >= right; }
+    Stretch(const Row& darkest, int full) {
+        // Specks fainter than a quarter of the darkest ink do not count.
+        const auto inked = [full](std::uint8_t value) { return 4 * value >= full; };
+        first = static_cast<int>(std::find_if(darkest.begin(), darkest.end(), inked) - darkest.begin());
+        past = static_cast<int>(darkest.rend() - std::find_if(darkest.rbegin(), darkest.rend(), inked));
+        const auto bare = [&](int line) {
+            return 1 - static_cast<double>(darkest[static_cast<std::size_t>(line)]) / full;
+        };
+        begin = first + bare(first);
+        end = past - bare(past - 1);
+    }
 };
 
-// Finds where the ink is; specks fainter than a quarter of the darkest ink do not count.
-Box find_ink(const Image& image) {
+struct Box {
+    Stretch columns, rows;
+};
+
+// Finds where the ink is, if there is any.
+std::optional<Box> find_ink(const Image& image) {
     Row columns{};
     Row rows{};
     for (std::size_t y = 0; y < kGrid; ++y) {
@@ -41,25 +58,19 @@ Box find_ink(const Image& image) {
         }
         rows[y] = darkest;
     }
-    const int least = std::max(1, (*std::max_element(rows.begin(), rows.end()) + 3) / 4);
-    const auto inked = [least](std::uint8_t value) { return value >= least; };
-    const auto first = [&](const Row& line) {
-        return static_cast<int>(std::find_if(line.begin(), line.end(), inked) - line.begin());
-    };
-    const auto past_last = [&](const Row& line) {
-        return static_cast<int>(line.rend() - std::find_if(line.rbegin(), line.rend(), inked));
-    };
-    return {first(columns), first(rows), past_last(columns), past_last(rows)};
+    const int full = *std::max_element(rows.begin(), rows.end());
+    if (full == 0) return std::nullopt;
+    return Box{{columns, full}, {rows, full}};
 }
 
 // Part of the grid, with room around it for lines to grow into.
 class Canvas {
    public:
     Canvas(const Box& box, int room)
-        : left(box.left - room),
-          top(box.top - room),
-          width(box.right - box.left + 2 * room),
-          height(box.bottom - box.top + 2 * room),
+        : left(box.columns.first - room),
+          top(box.rows.first - room),
+          width(box.columns.past - box.columns.first + 2 * room),
+          height(box.rows.past - box.rows.first + 2 * room),
           pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)) {}
 
     std::uint8_t* row(int y) { return pixels.data() + static_cast<std::ptrdiff_t>(y) * width; }
@@ -87,9 +98,9 @@ Canvas grow(const Image& image, const Box& box, double radius) {
     // wide[j] is the row at hand with each pixel made the darkest of those up to j to its left and right.
     std::vector<std::vector<std::uint8_t>> wide(static_cast<std::size_t>(outer) + 1,
                                                 std::vector<std::uint8_t>(static_cast<std::size_t>(width)));
-    for (int y = box.top; y < box.bottom; ++y) {
-        std::copy(image[static_cast<std::size_t>(y)].begin() + box.left,
-                  image[static_cast<std::size_t>(y)].begin() + box.right, wide[0].begin() + outer);
+    for (int y = box.rows.first; y < box.rows.past; ++y) {
+        const Row& source = image[static_cast<std::size_t>(y)];
+        std::copy(source.begin() + box.columns.first, source.begin() + box.columns.past, wide[0].begin() + outer);
         for (std::size_t j = 1; j < wide.size(); ++j) {
             wide[j] = wide[j - 1];
             darken(wide[j].data() + 1, wide[j - 1].data(), width - 1);
@@ -199,23 +210,20 @@ double measure_line_width(const std::uint8_t* bitmap) {
 bool rasterize_bitmap(const std::uint8_t* bitmap, double line_width, const Raster& raster, std::uint8_t* out) {
     Image image;
     unpack(bitmap, image);
-    const Box box = find_ink(image);
-    if (box.empty()) return false;
+    const std::optional<Box> box = find_ink(image);
+    if (!box) return false;
 
-    // A filled shape has no lines: take it for drawn with a pen of at most this share of its size.
-    constexpr double kWidestLine = 1.0 / 8;
-
-    // Scale what strokes would be scaled by: the lines' middles, not their outer edges.
+    // Scale the lines' middles to where strokes would be drawn; lines that are too wide already keep within the margin.
     const double side = static_cast<double>(raster.size);
-    const double pen = raster.pen * side;
-    const int extent = std::max(box.right - box.left, box.bottom - box.top);
-    const double line = std::min(line_width, extent * kWidestLine);
-    const double between_middles = extent - line;
-    const double scale = (side * (1 - 2 * raster.margin) - pen) / between_middles;
+    const double pen = raster.pen * side, room = side * (1 - 2 * raster.margin);
+    const double extent = std::max(box->columns.end - box->columns.begin, box->rows.end - box->rows.begin);
+    const double fit_edges = room / extent;
+    const double scale = line_width < extent ? std::min(fit_edges, (room - pen) / (extent - line_width)) : fit_edges;
 
     const double widest = kWidestPen * kGrid;
-    const Canvas canvas = grow(image, box, std::clamp((pen / scale - line) / 2, 0.0, widest));
-    const double centre_x = (box.left + box.right) / 2.0, centre_y = (box.top + box.bottom) / 2.0;
+    const Canvas canvas = grow(image, *box, std::clamp((pen / scale - line_width) / 2, 0.0, widest));
+    const double centre_x = (box->columns.begin + box->columns.end) / 2;
+    const double centre_y = (box->rows.begin + box->rows.end) / 2;
     resample(canvas, plan(raster.size, scale, centre_y, canvas.top, canvas.height),
              plan(raster.size, scale, centre_x, canvas.left, canvas.width), out);
     return true;

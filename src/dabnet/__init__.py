@@ -10,12 +10,13 @@ from dabnet import _lazy
 if TYPE_CHECKING:
     from dabnet import binarizers as binarizers
     from dabnet import errors as errors
+    from dabnet import sketches as sketches
     from dabnet.export.summary import summary
     from dabnet.networks.convert import binarize_, constrain_
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "binarize_", "binarizers", "constrain_", "errors", "summary"]
+__all__ = ["__version__", "binarize_", "binarizers", "constrain_", "errors", "sketches", "summary"]
 
 __getattr__ = _lazy.attributes(
     __name__,
@@ -24,6 +25,7 @@ __getattr__ = _lazy.attributes(
         "binarizers": "dabnet.binarizers",
         "constrain_": "dabnet.networks.convert",
         "errors": "dabnet.errors",
+        "sketches": "dabnet.sketches",
         "summary": "dabnet.export.summary",
     },
 )

@@ -14,7 +14,8 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from dabnet.binarizers.choices import SignGradient, check_choice
+from dabnet.binarizers.choices import SignGradient
+from dabnet.errors import check_choice
 
 
 def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from dabnet.binarizers.choices import Method, WeightGradient, check_choice
+from dabnet.binarizers.choices import Method, WeightGradient
 from dabnet.binarizers.split import Split, optimal_split
 from dabnet.binarizers.sweep import sweep_split
-from dabnet.errors import InputError
+from dabnet.errors import InputError, check_choice
 
 
 class TwoValues(NamedTuple):

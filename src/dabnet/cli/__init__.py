@@ -12,9 +12,11 @@ from dabnet._lazy import load
 from dabnet.errors import DabnetError
 
 COMMANDS = {
+    "data": "Get data sets of sketches, prepare them, and look at them.",
     "demo": "Train a small sketch network, binarize it, and show what that did.",
 }
-"""Each command and the line that --help says of it; its function has the same name, in a module of that name."""
+"""Each command and the line that --help says of it; its function, or its group of commands, has the same name, in a
+module of that name."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,7 +33,10 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for name, line in COMMANDS.items():
             function = getattr(load(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
-            app.command(name, short_help=line)(function)
+            if isinstance(function, typer.Typer):
+                app.add_typer(function, name=name, help=line)
+            else:
+                app.command(name, short_help=line)(function)
         app(arguments)
     except DabnetError as error:
         typer.echo(f"dabnet: {error}", err=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from torch import nn
 
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient, check_choice, suggest
-from dabnet.errors import InputError
+from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
+from dabnet.errors import InputError, check_choice, suggest
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear, BinarySettings
 
 if TYPE_CHECKING:

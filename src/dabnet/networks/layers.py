@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dabnet.binarizers.activations import sign
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient, check_choice
+from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
 from dabnet.binarizers.weights import (
     TwoValues,
     binarize,
@@ -31,7 +31,7 @@ from dabnet.binarizers.weights import (
     limited_low_count,
     two_values,
 )
-from dabnet.errors import InputError
+from dabnet.errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from torch.nn.common_types import _size_2_t

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def sketch_from_picture(picture: Image.Image) -> Sketch:
         raise InputError(_too_large())
     try:
         picture.load()
-        ImageOps.exif_transpose(picture, in_place=True)
+        picture = ImageOps.exif_transpose(picture)
     except (OSError, ValueError, SyntaxError, EOFError) as problem:
         raise InputError(f"the picture is damaged ({problem}): save it again.") from None
     ink = _find_ink(_to_grey(picture, paper=255))
@@ -128,5 +129,10 @@ def _paper_shade(grey: Image.Image) -> int:
 
 def _stretch(grey: Image.Image, paper: int, ink: int) -> Image.Image:
     """Map the paper's shade to 0 and the ink's to 255, and what is almost paper to 0."""
+    return grey.point(_shares(paper, ink))
+
+
+@cache
+def _shares(paper: int, ink: int) -> list[int]:
     shares = ((value - paper) / (ink - paper) for value in range(256))
-    return grey.point([0 if share < NOISE else min(255, round(share * 255)) for share in shares])
+    return [0 if share < NOISE else min(255, round(share * 255)) for share in shares]

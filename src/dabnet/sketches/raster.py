@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dabnet import _native
-from dabnet.errors import InputError
+from dabnet.errors import InputError, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,14 +39,11 @@ class Raster:
     """Width of a line, as a share of the size."""
 
     def __post_init__(self) -> None:
-        for name, value, (least, most) in (
-            ("size", self.size, SIZES),
-            ("margin", self.margin, MARGINS),
-            ("pen", self.pen, PENS),
-        ):
-            kind = int if name == "size" else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
-                raise InputError(f"the rasterizer's {name} must be from {least} to {most}, not {value!r}.")
+        if not isinstance(self.size, int):
+            raise InputError(f"the rasterizer's size must be a whole number, not {self.size!r}.")
+        check_number("the rasterizer's size", self.size, SIZES)
+        check_number("the rasterizer's margin", self.margin, MARGINS)
+        check_number("the rasterizer's pen", self.pen, PENS)
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Raster:
@@ -68,8 +65,9 @@ def rasterize(sketch: Sketch, raster: Raster | None = None, out: NDArray[np.uint
     >>> from dabnet.sketches.sketch import Sketch
     >>> cross = Sketch.from_strokes([[(0, 0), (2, 2)], [(2, 0), (0, 2)]])
     >>> rasterize(cross, Raster(size=8, margin=0, pen=0.15))
-    array([[168,  27,   0,   0,   0,   0,  27, 168],
-           [ 27, ...
+    array([[244, 100,   0,   0,   0,   0, 100, 244],
+           [100, 255, 100,   0,   0, 100, 255, 100],
+           ...
     """
     raster = raster or Raster()
     if out is None:

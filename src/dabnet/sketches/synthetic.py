@@ -1,97 +1,137 @@
-"""Sketches drawn by a program: a few simple things in an unsteady hand, for demonstrations and tests without data."""
+"""Sketches drawn by a program: everyday things in an unsteady hand, any number of them, for work without data.
+
+Drawing i of a set depends on the set's seed and on i alone, so any range of a set can be drawn without the rest.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageDraw
+
+from dabnet.errors import InputError
+from dabnet.sketches.raster import Raster, rasterize_batch
+from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.things import THINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    Stroke = NDArray[np.float64]  # (points, 2): x, y in -1 .. 1, y downwards
+    Points = NDArray[np.float64]  # (points, 2): x, y in about -1 .. 1, y downwards
+
+CLASSES: tuple[str, ...] = tuple(sorted(THINGS))
+"""Names of the things that can be drawn; a label is an index into them."""
+PEN = 0.04
+"""Width of a line in `synthetic_sketches`, as a share of the size: wide enough to be seen in a small image."""
+_WAVES = 6  # that make up the drift of a hand
 
 
 def synthetic_sketches(
     count: int, size: int = 32, seed: int = 0
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[str]]:
-    """Draw `count` sketches: images (count, size, size) with ink 255 on 0, labels (count,), class names.
+    """Draw a set as images (count, size, size) with ink 255 on 0; gives also its labels (count,) and class names.
 
-    >>> images, labels, names = synthetic_sketches(16, size=24)
-    >>> images.shape, sorted(set(labels.tolist())) == list(range(len(names)))
-    ((16, 24, 24), True)
+    >>> images, labels, names = synthetic_sketches(20, size=24)
+    >>> images.shape, sorted(names[label] for label in labels) == list(CLASSES)
+    ((20, 24, 24), True)
     """
-    rng = np.random.default_rng(seed)
-    names = list(_SHAPES)
-    labels = rng.permutation(np.arange(count) % len(names))
-    images = np.stack([_draw(_unsteady(_SHAPES[names[label]](), rng), size) for label in labels])
-    return images, labels.astype(np.int64), names
+    sketches, labels, names = synthetic_strokes(count, seed)
+    return rasterize_batch(sketches, Raster(size=size, pen=PEN)), labels, names
 
 
-def _polygon(corners: int, start: float = -90.0) -> Stroke:
-    angles = np.deg2rad(start + np.arange(corners + 1) * 360 / corners)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+def synthetic_strokes(count: int, seed: int = 0, start: int = 0) -> tuple[list[Sketch], NDArray[np.int64], list[str]]:
+    """Draw a set as strokes, or `count` drawings of it from number `start` on; gives also labels and class names.
+
+    >>> sketches, labels, names = synthetic_strokes(2, seed=5, start=1000)
+    >>> [(names[label], sketch) for sketch, label in zip(sketches, labels, strict=True)]
+    [('face', Sketch(11 strokes, 132 points)), ('sun', Sketch(10 strokes, 64 points))]
+    """
+    labels = synthetic_labels(count, seed, start)
+    rngs = (np.random.default_rng([seed, number]) for number in range(start, start + count))
+    return [draw_thing(CLASSES[label], rng) for label, rng in zip(labels, rngs, strict=True)], labels, list(CLASSES)
 
 
-def _star() -> list[Stroke]:
-    return [_polygon(5)[[0, 2, 4, 1, 3, 0]]]
+def synthetic_labels(count: int, seed: int = 0, start: int = 0) -> NDArray[np.int64]:
+    """Give the labels of `synthetic_strokes` without drawing; every class comes once before any comes again.
+
+    >>> synthetic_labels(4, seed=5, start=1000)
+    array([ 9, 17,  8, 18])
+    """
+    if min(count, seed, start) < 0:
+        raise InputError(f"a set's count, seed and start must be 0 or more, not {count}, {seed} and {start}.")
+    first, last = start // len(CLASSES), (start + count) // len(CLASSES)
+    # The third number keeps these generators apart from those of the drawings.
+    rounds = [np.random.default_rng([seed, number, 1]).permutation(len(CLASSES)) for number in range(first, last + 1)]
+    return np.concatenate(rounds)[start - first * len(CLASSES) :][:count].astype(np.int64)
 
 
-def _spiral() -> list[Stroke]:
-    t = np.linspace(0, 1, 48)
-    return [np.stack([t * np.cos(t * 5 * np.pi), t * np.sin(t * 5 * np.pi)], axis=1)]
+def draw_thing(name: str, rng: np.random.Generator) -> Sketch:
+    """Draw one of the `CLASSES`, unlike any other drawing of it.
+
+    >>> draw_thing("house", np.random.default_rng(0))
+    Sketch(9 strokes, 117 points)
+    """
+    if name not in THINGS:
+        raise InputError(f"there is no '{name}' among the things that can be drawn: choose from {', '.join(CLASSES)}.")
+    points, ends = _trace(THINGS[name](rng), rng)
+    return Sketch.from_points(_shake(points, ends, rng), ends)
 
 
-def _house() -> list[Stroke]:
-    walls = np.array([[-0.7, -0.1], [-0.7, 1.0], [0.7, 1.0], [0.7, -0.1]])
-    roof = np.array([[-1.0, -0.1], [0.0, -1.0], [1.0, -0.1], [-1.0, -0.1]])
-    return [walls, roof]
+def _trace(strokes: list[Points], rng: np.random.Generator) -> tuple[Points, NDArray[np.int64]]:
+    """Give the points that a pen would record along the strokes, and where the pen is lifted."""
+    strokes = [s[::-1] if share < 0.3 else s for s, share in zip(strokes, rng.random(len(strokes)), strict=True)]
+    corners = np.concatenate(strokes)
+    moves = corners[1:] - corners[:-1]
+    lifted = np.zeros(len(moves), dtype=bool)  # the pen is, after a move
+    lifted[np.array([len(stroke) for stroke in strokes]).cumsum() - 2] = True
+    drawn = np.ones(len(moves), dtype=bool)  # not in the air, from one stroke to the next
+    drawn[1:] = ~lifted[:-1]
+    corners, moves, lifted = corners[:-1][drawn], moves[drawn], lifted[drawn]
+    lengths = np.hypot(moves[:, 0], moves[:, 1]) + 1e-9
+
+    if rng.random() < 0.5:  # this hand lifts the pen at sharp corners too, and misses them when it goes on
+        cosines = (moves[1:] * moves[:-1]).sum(axis=1) / (lengths[1:] * lengths[:-1])
+        lifted[:-1] |= (cosines < 0.5) & (rng.random(len(cosines)) < 0.6)
+
+    parts = np.ceil(lengths / rng.uniform(0.1, 0.16)).astype(np.int64)
+    counts = parts + lifted  # the last point of a move is the first of the next
+    ends = counts.cumsum()
+    move = np.repeat(np.arange(len(counts)), counts)
+    share = (np.arange(len(move)) - (ends - counts)[move]) / parts[move]
+    share -= 0.08 * np.sin(2 * np.pi * share)  # a pen is slow at both ends
+    return corners[move] + share[:, None] * moves[move], ends[lifted]
 
 
-def _sun() -> list[Stroke]:
-    rays = [np.array([0.6, 1.0])[:, None] * direction for direction in _polygon(8)[:-1]]
-    return [_polygon(24) * 0.45, *rays]
+def _shake(points: Points, ends: NDArray[np.int64], rng: np.random.Generator) -> Points:
+    """Move points as an unsteady hand does, near ones alike."""
+    first, last = np.zeros_like(ends), ends - 1
+    first[1:] = ends[:-1]
+    steps = np.zeros_like(points)
+    steps[1:] = points[1:] - points[:-1]
 
+    # A hand in a hurry rounds corners.
+    bends = np.zeros_like(points)
+    bends[:-1] = steps[1:] - steps[:-1]
+    bends[first] = bends[last] = 0
+    drawn = points + rng.uniform(0, 0.25) * bends
 
-def _cross() -> list[Stroke]:
-    return [np.array([[-1.0, -1.0], [1.0, 1.0]]), np.array([[1.0, -1.0], [-1.0, 1.0]])]
+    # It begins and ends a stroke a little early or late.
+    early, late = rng.normal(0.1, 0.3, (2, len(ends), 1))
+    drawn[first] -= early * steps[first + 1]
+    drawn[last] += late * steps[last]
 
+    # It drifts slowly along its way, and comes down elsewhere after each lift.
+    way = np.hypot(steps[:, 0], steps[:, 1])
+    way[first] = rng.uniform(5, 25, len(ends))
+    speeds = rng.uniform(0.5, 8, _WAVES)
+    waves = np.cos(way.cumsum()[:, None] * speeds + rng.uniform(0, 2 * np.pi, _WAVES))
+    drawn += (waves / (1 + speeds)) @ rng.normal(0, rng.uniform(0.03, 0.08), (_WAVES, 2))
 
-def _zigzag() -> list[Stroke]:
-    return [np.array([[-1.0, 0.5], [-0.6, -0.5], [-0.2, 0.5], [0.2, -0.5], [0.6, 0.5], [1.0, -0.5]])]
-
-
-_SHAPES: dict[str, Callable[[], list[Stroke]]] = {
-    "circle": lambda: [_polygon(24)],
-    "cross": _cross,
-    "house": _house,
-    "spiral": _spiral,
-    "square": lambda: [_polygon(4, start=-135)],
-    "star": _star,
-    "sun": _sun,
-    "triangle": lambda: [_polygon(3)],
-    "zigzag": _zigzag,
-}
-
-
-def _unsteady(strokes: list[Stroke], rng: np.random.Generator) -> list[Stroke]:
-    """Turn, stretch and shift a drawing a little, and shake its points."""
-    angle = rng.normal(0, 0.25)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    stretch = rng.uniform(0.5, 0.85, 2)
-    shift = rng.uniform(-0.12, 0.12, 2)
-    return [(s + rng.normal(0, 0.06, s.shape)) * stretch @ turn + shift for s in strokes]
-
-
-def _draw(strokes: list[Stroke], size: int) -> NDArray[np.uint8]:
-    """Draw at four times the size, then shrink: grey where a line covers a pixel in part."""
-    big = size * 4
-    image = Image.new("L", (big, big))
-    pen = ImageDraw.Draw(image)
-    for stroke in strokes:
-        points = [tuple(point) for point in (stroke + 1) / 2 * big]
-        pen.line(points, fill=255, width=max(1, big // 20), joint="curve")
-    return np.asarray(image.resize((size, size), Image.Resampling.BOX))
+    # The paper lies askew, and half of all things look the other way.
+    taper, lean, turn, wide, tall = rng.normal(0, 0.08, 5).tolist()
+    wide, tall = math.copysign(math.exp(wide), rng.random() - 0.5), math.exp(tall)
+    drawn *= 1 + taper * drawn[:, 1:]
+    across = [math.cos(turn) * wide, math.sin(turn) * tall]
+    down = [(lean - math.sin(turn)) * wide, math.cos(turn) * tall]
+    return drawn @ np.array([across, down], dtype=np.float64)

@@ -1,0 +1,212 @@
+"""From a source to a prepared set: every core reads pieces, and what was read is never read again.
+
+Each piece becomes a file in OUTPUT.partial; a run that was stopped goes on with the pieces that are missing. When all
+are there, the folds are dealt out and the pieces are joined into one file, or a folder of shards if it is a large set.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dabnet.errors import InputError
+from dabnet.sketches.folds import stratified_folds
+from dabnet.sketches.raster import Raster
+from dabnet.sketches.store import SCHEMA, SetInfo, make_table, open_writer, rows_a_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from dabnet.sketches.sources.source import Source
+
+SHARD_ROWS = 200_000
+REPORTED = 1_000
+"""How many unreadable drawings a set remembers by name."""
+PART_SCHEMA = SCHEMA.append(pa.field("given_fold", pa.int8())).append(pa.field("group", pa.string()))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What came of it."""
+
+    path: Path
+    drawings: int
+    classes: int
+    left_out: list[tuple[str, str]]
+    bytes: int
+    resumed: int
+    """Pieces that an earlier run had read."""
+
+
+def prepare(
+    source: Source,
+    output: Path,
+    *,
+    raster: Raster | None = None,
+    folds: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    shard_rows: int = SHARD_ROWS,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> Prepared:
+    """Read all of a source into a prepared set at `output`; `progress` gets pieces done, all pieces, drawings read."""
+    if output.exists():
+        raise InputError(f"'{output}' is already there: delete it first, or write to another file with -o.")
+    partial = output.with_name(output.name + ".partial")
+    parts = [partial / f"piece-{piece:06d}.parquet" for piece in range(len(source))]
+    _begin(partial, source)
+    missing = [piece for piece, part in enumerate(parts) if not part.exists()]
+    resumed = len(parts) - len(missing)
+    drawings = sum(pq.read_metadata(part).num_rows for part in parts if part.exists())
+    try:
+        for done, count in enumerate(_read_pieces(source, missing, parts, workers or os.cpu_count() or 1)):
+            drawings += count
+            if progress:
+                progress(resumed + done, len(parts), drawings)
+    except OSError as problem:
+        raise InputError(f"the work stopped ({problem}): see to that, and run the same command again.") from None
+
+    left_out = [problem for part in parts for problem in _left_out(part)]
+    if not drawings:
+        shutil.rmtree(partial)
+        why = f" (the first: {left_out[0][0]}: {left_out[0][1]})" if left_out else ""
+        raise InputError(f"'{source.path}' holds no drawing that can be read{why}.")
+    info = SetInfo(source.title, source.licence, source.classes, raster or Raster(), left_out[:REPORTED])
+    dealt = _deal(parts, folds or source.folds, seed)
+    _join(parts, dealt, info, output, shard_rows)
+    shutil.rmtree(partial)
+    size = sum(file.stat().st_size for file in ([output] if output.is_file() else output.iterdir()))
+    return Prepared(output, drawings, len(source.classes), left_out, size, resumed)
+
+
+def _begin(partial: Path, source: Source) -> None:
+    """Make the folder for pieces; one that was begun with something else is emptied first."""
+    plan = partial / "plan.json"
+    fingerprint = source.fingerprint()
+    try:
+        if partial.exists() and (not plan.exists() or json.loads(plan.read_text()) != fingerprint):
+            shutil.rmtree(partial)
+        partial.mkdir(parents=True, exist_ok=True)
+        plan.write_text(json.dumps(fingerprint))
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot write to '{partial}' ({problem}): choose another place with -o.") from None
+
+
+def _read_pieces(source: Source, missing: list[int], parts: list[Path], workers: int) -> Iterator[int]:
+    """Read pieces, each to its file, and give the number of drawings of each; at first 0."""
+    yield 0
+    if workers == 1 or len(missing) < 2:
+        for piece in missing:
+            yield _read_piece(source, piece, parts[piece])
+        return
+    context = multiprocessing.get_context("spawn")  # forking a process with threads can hang
+    pool = ProcessPoolExecutor(min(workers, len(missing)), context, _start_worker, (source,))
+    try:
+        futures = [pool.submit(_work, piece, parts[piece]) for piece in missing]
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_source: Source | None = None
+
+
+def _start_worker(source: Source) -> None:
+    global _source
+    _source = source
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process answers Ctrl-C
+
+
+def _work(piece: int, path: Path) -> int:
+    assert _source is not None
+    return _read_piece(_source, piece, path)
+
+
+def _read_piece(source: Source, piece: int, path: Path) -> int:
+    """Read a piece into a file; what cannot be read is noted in its metadata."""
+    drawings = list(source.read(piece))
+    good = [drawing for drawing in drawings if not isinstance(drawing.sketch, InputError)]
+    problems = [(drawing.id, str(drawing.sketch)) for drawing in drawings if isinstance(drawing.sketch, InputError)]
+    table = make_table(
+        [drawing.id for drawing in good],
+        [drawing.label for drawing in good],
+        [drawing.sketch for drawing in good if not isinstance(drawing.sketch, InputError)],
+    )
+    table = table.append_column(PART_SCHEMA.field("given_fold"), pa.array([d.fold for d in good], pa.int8()))
+    table = table.append_column(PART_SCHEMA.field("group"), pa.array([d.group for d in good], pa.string()))
+    table = table.replace_schema_metadata({"left_out": json.dumps(problems)})
+    beside = path.with_suffix(".writing")
+    pq.write_table(table, beside, compression="lz4", use_dictionary=["label"], write_statistics=False)
+    beside.replace(path)
+    return len(good)
+
+
+def _left_out(part: Path) -> list[tuple[str, str]]:
+    metadata = pq.read_schema(part).metadata or {}
+    return [(name, reason) for name, reason in json.loads(metadata[b"left_out"])]
+
+
+def _deal(parts: list[Path], folds: int, seed: int) -> NDArray[np.int8]:
+    """Give every drawing its fold: the one its source names, or one dealt out by class and group."""
+    table = pa.concat_tables(pq.read_table(part, columns=["label", "given_fold", "group"]) for part in parts)
+    labels = table.column("label").to_numpy()
+    given = table.column("given_fold")
+    groups = table.column("group")
+    names = groups.to_numpy().astype(str) if groups.null_count == 0 else None
+    if given.null_count == 0:
+        return np.asarray(given.to_numpy())
+    if given.null_count == len(given):
+        return stratified_folds(labels, folds, seed, names)
+    # The source names some: those keep their fold, and the others share the folds that are left.
+    known = given.is_valid().to_numpy()
+    dealt: NDArray[np.int8] = given.fill_null(0).to_numpy().copy()
+    taken = int(dealt[known].max()) + 1
+    rest = None if names is None else names[~known]
+    dealt[~known] = taken + stratified_folds(labels[~known], max(1, folds - taken), seed, rest)
+    return dealt
+
+
+def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Path, shard_rows: int) -> None:
+    """Join the pieces into one file, or into a folder of shards."""
+    schema = SCHEMA.with_metadata({"dabnet": info.to_json()})
+    beside = output.with_name(output.name + ".writing")
+    if beside.is_dir():
+        shutil.rmtree(beside)
+    sharded = len(folds) > shard_rows
+    if sharded:
+        beside.mkdir()
+    writer, shard, row, in_shard = None, 0, 0, 0
+    try:
+        for part in parts:
+            table = pq.read_table(part, columns=SCHEMA.names)
+            fold = pa.array(folds[row : row + len(table)])
+            table = table.set_column(SCHEMA.get_field_index("fold"), SCHEMA.field("fold"), fold)
+            row += len(table)
+            for batch in (table.slice(start, shard_rows) for start in range(0, len(table), shard_rows)):
+                if writer is not None and in_shard + len(batch) > shard_rows:
+                    writer.close()
+                    writer, shard, in_shard = None, shard + 1, 0
+                if writer is None:
+                    writer = open_writer(beside / f"{shard:05d}.parquet" if sharded else beside, schema)
+                writer.write_table(batch.replace_schema_metadata(schema.metadata), row_group_size=rows_a_group(batch))
+                in_shard += len(batch)
+    except OSError as problem:
+        raise InputError(f"cannot write '{output}' ({problem}): make room, and run the same command again.") from None
+    finally:
+        if writer is not None:
+            writer.close()
+    beside.replace(output)

@@ -1,0 +1,96 @@
+"""Quick, Draw!'s files: a JSON a line (raw or simplified), or records of bytes.
+
+Raw strokes carry times beside x and y; they are left out. See https://github.com/googlecreativelab/quickdraw-dataset.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from dabnet.errors import InputError
+from dabnet.sketches.sketch import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADER = struct.Struct("<Q2sbIH")  # key, country, recognized, time, strokes
+
+
+class Entry(NamedTuple):
+    """A drawing of a file, or what is wrong with it."""
+
+    key: str
+    sketch: Sketch | InputError
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse JSON from a stranger."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise InputError("this is not valid JSON: write it anew.") from None
+
+
+def sketch_from_record(record: Any) -> Sketch:
+    """Take a Quick, Draw! JSON object; its `drawing` is a list of strokes `[[x, ...], [y, ...]]`.
+
+    >>> sketch_from_record({"word": "line", "drawing": [[[0, 5, 9], [0, 0, 1]]]})
+    Sketch(1 strokes, 3 points)
+    """
+    drawing = record.get("drawing") if isinstance(record, dict) else None
+    if not isinstance(drawing, list):
+        raise InputError("the line is not a Quick, Draw! drawing: it needs an object with 'drawing'.")
+    strokes = []
+    for number, stroke in enumerate(drawing, start=1):
+        if not _is_stroke(stroke):
+            raise InputError(f"stroke {number} is not Quick, Draw!'s [[x, ...], [y, ...]]: both must be as long.")
+        strokes.append(list(zip(stroke[0], stroke[1], strict=True)))
+    return Sketch.from_strokes(strokes)
+
+
+def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
+    """Read the drawings of an ndjson file whose lines begin at bytes from `start` up to `stop`."""
+    file.seek(max(0, start - 1))
+    if start > 0:
+        file.readline()  # belongs to the piece before, unless it ends right here
+    while (position := file.tell()) < stop and (line := file.readline()):
+        if not line.strip():
+            continue
+        key = f"at byte {position}"
+        try:
+            record = parse_json(line)
+            if isinstance(record, dict):
+                key = str(record.get("key_id", key))
+            yield Entry(key, sketch_from_record(record))
+        except InputError as error:
+            yield Entry(key, error)
+
+
+def read_records(file: BinaryIO) -> Iterator[Entry]:
+    """Read the drawings of a .bin file: a header, then for each stroke a count and as many bytes of x and of y."""
+    while header := file.read(_HEADER.size):
+        try:
+            key, _, _, _, strokes = _HEADER.unpack(header)
+            points, ends = [], []
+            for _ in range(strokes):
+                (count,) = struct.unpack("<H", file.read(2))
+                axes = np.frombuffer(file.read(2 * count), dtype=np.uint8).reshape(2, count)
+                points.append(axes.T)
+                ends.append(count)
+        except (struct.error, ValueError):
+            yield Entry(f"at byte {file.tell()}", InputError("the file ends in the middle of a drawing."))
+            return
+        try:
+            yield Entry(str(key), Sketch.from_strokes(points))
+        except InputError as error:
+            yield Entry(str(key), error)
+
+
+def _is_stroke(stroke: Any) -> bool:
+    if not isinstance(stroke, list) or len(stroke) not in (2, 3) or not all(isinstance(axis, list) for axis in stroke):
+        return False
+    return len({len(axis) for axis in stroke}) == 1

@@ -1,0 +1,82 @@
+"""Any drawing to a `Sketch`: a file, its bytes, a picture, an array or strokes; told apart by what is in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from dabnet.errors import InputError
+from dabnet.sketches.images import sketch_from_array, sketch_from_bytes, sketch_from_picture
+from dabnet.sketches.quickdraw import parse_json, sketch_from_record
+from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.svg import sketch_from_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+MAX_FILE_BYTES = 100_000_000
+MAX_TEXT_BYTES = 8_000_000
+"""Sizes past which a drawing's file is not even read."""
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".json")
+"""How the names of files with one drawing each end."""
+
+
+def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image | Sequence[ArrayLike] | Any) -> Sketch:
+    """Take a drawing in whatever form it comes.
+
+    A path or the bytes of a PNG, JPEG, WebP, SVG or JSON file; a Pillow image; an array (height, width) or (height,
+    width, channels); strokes, each a list of (x, y). JSON holds strokes as `[[[x, y], ...], ...]` or a Quick, Draw!
+    object.
+
+    >>> read_sketch([[(10, 10), (90, 50)], [(40, 80)]])
+    Sketch(2 strokes, 3 points)
+    >>> read_sketch(b"[[[10, 10], [90, 50]]]")
+    Sketch(1 strokes, 2 points)
+    """
+    if isinstance(drawing, Sketch):
+        return drawing
+    if isinstance(drawing, str | os.PathLike):
+        return _read_file(Path(drawing))
+    if isinstance(drawing, bytes):
+        return _read_bytes(drawing)
+    if isinstance(drawing, Image.Image):
+        return sketch_from_picture(drawing)
+    if isinstance(drawing, np.ndarray) and drawing.dtype != np.object_:
+        return sketch_from_array(drawing)
+    if isinstance(drawing, list | tuple | np.ndarray):
+        return Sketch.from_strokes(drawing)
+    raise InputError(
+        f"a {type(drawing).__name__} is not a drawing: give a path, bytes, a Pillow image, an array or strokes."
+    )
+
+
+def _read_file(path: Path) -> Sketch:
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise InputError(f"the file has {size:,} bytes, more than {MAX_FILE_BYTES:,}: make it smaller first.")
+        return _read_bytes(path.read_bytes())
+    except OSError as problem:
+        raise InputError(f"cannot read '{path}' ({problem.strerror}): check the path.") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _read_bytes(data: bytes) -> Sketch:
+    if not data:
+        raise InputError("the file is empty: save the drawing again.")
+    first = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if first not in (b"<", b"[", b"{"):
+        return sketch_from_bytes(data)
+    if len(data) > MAX_TEXT_BYTES:
+        raise InputError(f"the drawing has {len(data):,} bytes, more than {MAX_TEXT_BYTES:,}: simplify it first.")
+    if first == b"<":
+        return sketch_from_svg(data)
+    content = parse_json(data)
+    return Sketch.from_strokes(content) if isinstance(content, list) else sketch_from_record(content)

@@ -1,0 +1,171 @@
+"""Drawings in one .npz file: `labels` and `class_names`, with `images` or with strokes.
+
+Images are uint8 (drawings, height, width). Strokes are `points` (all points, 2), `end_of_stroke` (all points,) which is
+1 at a stroke's last point, and `offsets` (drawings + 1,): drawing i is points[offsets[i]:offsets[i + 1]]. Drawings may
+have `ids` (or `key_ids`) and a `fold` (or `fold3`).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+
+from dabnet.errors import InputError
+from dabnet.sketches.images import MAX_PIXELS, sketch_from_array
+from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.sources.source import QUICKDRAW_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+DRAWINGS_A_PIECE = 500
+
+
+class Member(NamedTuple):
+    """An array in the archive, read a few rows at a time: images need more memory than there may be."""
+
+    file: IO[bytes]
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Read some rows; going forward is fast, going back begins anew."""
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        self.file.seek(self.start + start * row)
+        data = self.file.read((stop - start) * row)
+        return np.frombuffer(data, dtype=self.dtype).reshape(stop - start, *self.shape[1:])
+
+
+@dataclass
+class ArraySource(Source):
+    """Rows of arrays."""
+
+    rows: NDArray[np.int64]
+    """Which drawings to take."""
+
+    def __len__(self) -> int:
+        return -(-len(self.rows) // DRAWINGS_A_PIECE)
+
+    def read(self, piece: int) -> Iterator[Drawing]:
+        """Read the drawings of a piece."""
+        rows = self.rows[piece * DRAWINGS_A_PIECE : (piece + 1) * DRAWINGS_A_PIECE]
+        archive = self._archive
+        ids, folds = (
+            next((archive[key] for key in keys if key in archive), None)
+            for keys in (("ids", "key_ids"), ("fold", "fold3"))
+        )
+        for row in rows:
+            try:
+                sketch: Any = self._sketch(int(row))
+            except InputError as error:
+                sketch = error
+            name = str(row if ids is None else ids[row])
+            yield Drawing(name, int(archive["labels"][row]), sketch, None if folds is None else int(folds[row]))
+
+    def _sketch(self, row: int) -> Sketch:
+        archive = self._archive
+        if self._images is not None:
+            try:
+                image = self._images.rows(row, row + 1)[0]
+            except (ValueError, EOFError, OSError, zipfile.BadZipFile):
+                raise InputError("the archive is damaged here: download it again.") from None
+            return sketch_from_array(image)
+        start, stop = archive["offsets"][row : row + 2]
+        ends = np.flatnonzero(archive["end_of_stroke"][start:stop]) + 1
+        return Sketch.from_points(archive["points"][start:stop], ends)
+
+    @cached_property
+    def _archive(self) -> dict[str, NDArray[Any]]:
+        return _load(self.path)
+
+    @cached_property
+    def _images(self) -> Member | None:
+        return _open_images(self.path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("_archive", None)  # read again where it is needed
+        state.pop("_images", None)
+        return state
+
+
+def open_arrays(path: Path, limit: int | None) -> ArraySource:
+    """Check an .npz file; at most `limit` drawings a class."""
+    archive, images = _load(path), _open_images(path)
+    for key in ("labels", "class_names") + (() if images else ("points", "end_of_stroke", "offsets")):
+        if key not in archive:
+            raise InputError(f"'{path}' has no '{key}': it needs labels, class_names, and images or strokes.")
+    labels, classes = archive["labels"], [str(name) for name in archive["class_names"]]
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(f"the labels in '{path}' must be one integer a drawing, not {labels.dtype} {labels.shape}.")
+    if len(labels) and not (labels.min() >= 0 and labels.max() < len(classes)):
+        raise InputError(f"the labels in '{path}' must be from 0 to {len(classes) - 1}, one for each class name.")
+    if images:
+        _check_images(path, images, len(labels))
+    else:
+        _check_strokes(path, archive, len(labels))
+    rows = np.arange(len(labels))
+    if limit:
+        rank = np.empty(len(labels), dtype=np.int64)
+        for label in np.unique(labels):
+            mine = labels == label
+            rank[mine] = np.arange(mine.sum())
+        rows = rows[rank < limit]
+    if images:
+        licence = TU_BERLIN_LICENCE if len(classes) == 250 else "not known"
+    else:
+        licence = QUICKDRAW_LICENCE if "key_ids" in archive else "not known"
+    return ArraySource(path, path.stem, licence, classes, 3, rows)
+
+
+def _check_images(path: Path, images: Member, drawings: int) -> None:
+    if len(images.shape) != 3 or images.dtype != np.uint8 or images.shape[0] != drawings:
+        raise InputError(
+            f"the images in '{path}' must be uint8 ({drawings}, height, width), not {images.dtype} {images.shape}."
+        )
+    if images.shape[1] * images.shape[2] > MAX_PIXELS:
+        raise InputError(f"the images in '{path}' have more than {MAX_PIXELS:,} pixels: make them smaller first.")
+
+
+def _check_strokes(path: Path, archive: dict[str, NDArray[Any]], drawings: int) -> None:
+    points, ends, offsets = archive["points"], archive["end_of_stroke"], archive["offsets"]
+    if points.ndim != 2 or points.shape[1] != 2 or ends.shape != (len(points),):
+        raise InputError(f"'{path}' must have points (all points, 2) and end_of_stroke (all points,).")
+    whole = offsets.shape == (drawings + 1,) and offsets[0] == 0 and offsets[-1] == len(points)
+    if not whole or (np.diff(offsets) < 0).any():
+        raise InputError(f"the offsets in '{path}' must rise from 0 to the number of points, one more than labels.")
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    """Read everything but the images."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files if key != "images"}
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as problem:
+        raise InputError(f"'{path}' is not a whole .npz file ({problem}): download it again.") from None
+
+
+def _open_images(path: Path) -> Member | None:
+    archive = zipfile.ZipFile(path)
+    if "images.npy" not in archive.namelist():
+        archive.close()
+        return None
+    file = archive.open("images.npy")
+    try:
+        version = npy.read_magic(file)
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, by_columns, dtype = header(file)
+    except ValueError as problem:
+        raise InputError(f"the images in '{path}' cannot be read ({problem}).") from None
+    if by_columns or dtype.hasobject:
+        raise InputError(f"the images in '{path}' must be stored row by row, as numbers.")
+    return Member(file, file.tell(), shape, dtype)

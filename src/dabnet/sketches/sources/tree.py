@@ -1,0 +1,132 @@
+"""Drawings as files in a folder or zip archive, a subfolder a class: TU-Berlin, Sketchy, or anyone's own."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from dabnet.errors import InputError
+from dabnet.sketches.read import MAX_FILE_BYTES, SUFFIXES, read_sketch
+from dabnet.sketches.sources.source import SKETCHY_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILES_A_PIECE = 250
+SKETCHY_VIEW = "tx_000000000000"
+"""Sketchy holds each sketch several times, moved and scaled; this folder has them as drawn."""
+SPLITS = {"test": 0, "train": 1, "val": 2, "valid": 2, "validation": 2}
+"""Folders above the classes that divide a set already, and the fold each becomes."""
+
+
+@dataclass
+class Files:
+    """The files under a folder or in a zip archive, by their paths from its root."""
+
+    path: Path
+
+    @cached_property
+    def names(self) -> list[PurePosixPath]:
+        """All files, sorted; hidden ones are left out."""
+        if self._zip is not None:
+            names = [PurePosixPath(name) for name in self._zip.namelist() if not name.endswith("/")]
+        else:
+            names = [
+                PurePosixPath(Path(folder, name).relative_to(self.path))
+                for folder, _, found in os.walk(self.path)
+                for name in found
+            ]
+        visible = (name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.parts))
+        return sorted(visible, key=lambda name: [_natural(part) for part in name.parts])
+
+    def read(self, name: PurePosixPath) -> bytes:
+        """Read a file, unless it is too large."""
+        try:
+            with self._zip.open(str(name)) if self._zip else (self.path / name).open("rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as problem:
+            raise InputError(f"the file cannot be read ({problem}).") from None
+        if len(data) > MAX_FILE_BYTES:
+            raise InputError(f"the file has more than {MAX_FILE_BYTES:,} bytes: make it smaller first.")
+        return data
+
+    @cached_property
+    def _zip(self) -> zipfile.ZipFile | None:
+        if self.path.is_dir():
+            return None
+        try:
+            return zipfile.ZipFile(self.path)
+        except (OSError, zipfile.BadZipFile) as problem:
+            raise InputError(f"'{self.path}' is not a whole zip archive ({problem}): download it again.") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}  # an open archive stays in its process
+
+
+@dataclass
+class TreeSource(Source):
+    """One file a drawing; the folder it lies in is its class."""
+
+    files: Files
+    members: list[PurePosixPath]
+    test_photos: set[str] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return -(-len(self.members) // FILES_A_PIECE)
+
+    def read(self, piece: int) -> Iterator[Drawing]:
+        """Read the drawings of a piece."""
+        labels = {name: label for label, name in enumerate(self.classes)}
+        for member in self.members[piece * FILES_A_PIECE : (piece + 1) * FILES_A_PIECE]:
+            try:
+                sketch: Any = read_sketch(self.files.read(member))
+            except InputError as error:
+                sketch = error
+            group = f"{member.parent.name}/{member.stem.rsplit('-', 1)[0]}" if self.title == "Sketchy" else None
+            fold = 0 if group in self.test_photos else SPLITS.get(member.parent.parent.name.lower())
+            name = member.stem if self.title == "TU-Berlin" else str(member)
+            yield Drawing(name, labels[member.parent.name], sketch, fold, group)
+
+
+def open_tree(path: Path, limit: int | None) -> TreeSource:
+    """List a folder or a zip archive; at most `limit` drawings a class."""
+    files = Files(path)
+    members = [name for name in files.names if name.suffix.lower() in SUFFIXES and len(name.parts) > 1]
+    views = [name for name in members if SKETCHY_VIEW in name.parts and "sketch" in name.parts]
+    if views:
+        members, title, licence, folds = views, "Sketchy", SKETCHY_LICENCE, 10
+    elif members and all(name.parent.parent.name in ("png", "svg") and name.stem.isdecimal() for name in members):
+        title, licence, folds = "TU-Berlin", TU_BERLIN_LICENCE, 3
+    else:
+        title, licence, folds = path.stem, "not known", 3
+    classes = sorted({name.parent.name for name in members})
+    seen: Counter[str] = Counter()
+    if limit:
+        members = [name for name in members if _count(seen, name.parent.name) <= limit]
+    return TreeSource(path, title, licence, classes, folds, files, members, _test_photos(files) if views else set())
+
+
+def _test_photos(files: Files) -> set[str]:
+    """Read Sketchy's own list of photos for testing, if it lies beside the sketches: a line `class/photo.jpg` each."""
+    for name in files.names:
+        if name.name == "testset.txt":
+            lines = files.read(name).decode("utf-8", errors="replace").splitlines()
+            return {str(PurePosixPath(line.strip()).with_suffix("")) for line in lines if line.strip()}
+    return set()
+
+
+def _count(seen: Counter[str], name: str) -> int:
+    seen[name] += 1
+    return seen[name]
+
+
+def _natural(text: str) -> tuple[int, int, str]:
+    """Sort 2.png before 10.png."""
+    stem = text.split(".")[0]
+    return (0, int(stem), text) if stem.isdecimal() and len(stem) < 18 else (1, 0, text)

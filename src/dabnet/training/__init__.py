@@ -1,0 +1,1 @@
+"""Training: what a network sees of the sketches, and how it learns from them."""
