@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -71,7 +72,7 @@ class Canvas {
           top(box.rows.first - room),
           width(box.columns.past - box.columns.first + 2 * room),
           height(box.rows.past - box.rows.first + 2 * room),
-          pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)) {}
+          pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) + sizeof(std::uint64_t)) {}
 
     std::uint8_t* row(int y) { return pixels.data() + static_cast<std::ptrdiff_t>(y) * width; }
     const std::uint8_t* row(int y) const { return pixels.data() + static_cast<std::ptrdiff_t>(y) * width; }
@@ -121,47 +122,70 @@ Canvas grow(const Image& image, const Box& box, double radius) {
     return small;
 }
 
-// Which source pixels make a pixel of the result, along one axis, and how much of each.
+// Which source pixels make each pixel of the result, along one axis, and how much of each. Each pixel of the result is
+// the mean of what it covers of the source, of at least one source pixel's width: the area average when shrinking,
+// linear interpolation when enlarging. Beyond the source there is blank paper.
 struct Taps {
-    int first;
-    std::vector<float> weights;
-};
+    std::size_t count;           // source pixels for each of the result
+    std::vector<int> first;      // (size), the first of them
+    std::vector<float> weights;  // (size, count)
 
-// Each pixel of the result is the mean of what it covers of the source, of at least one source pixel's width: the area
-// average when shrinking, linear interpolation when enlarging.
-std::vector<Taps> plan(std::size_t size, double scale, double centre, int source_first, int source_count) {
-    std::vector<Taps> taps(size);
-    const double half = std::max(1.0, 1 / scale) / 2;
-    for (std::size_t i = 0; i < size; ++i) {
-        const double middle =
-            (static_cast<double>(i) + 0.5 - static_cast<double>(size) / 2) / scale + centre - source_first;
-        const double begin = std::max(middle - half, 0.0), end = std::min(middle + half, double(source_count));
-        taps[i].first = 0;
-        if (begin >= end) continue;
-        taps[i].first = static_cast<int>(begin);
-        for (int j = taps[i].first; j < end; ++j) {
-            const double covered = std::min(end, j + 1.0) - std::max(begin, double(j));
-            taps[i].weights.push_back(static_cast<float>(covered / (2 * half)));
+    Taps(std::size_t size, double scale, double centre, int source_first, int source_size) {
+        const double width = std::max(1.0, 1 / scale);
+        count = std::min(static_cast<std::size_t>(width) + 2, static_cast<std::size_t>(source_size));
+        first.resize(size);
+        weights.resize(size * count);
+        for (std::size_t i = 0; i < size; ++i) {
+            const double middle =
+                (static_cast<double>(i) + 0.5 - static_cast<double>(size) / 2) / scale + centre - source_first;
+            const double begin = middle - width / 2, end = middle + width / 2;
+            const double last = source_size - static_cast<double>(count);
+            first[i] = static_cast<int>(std::clamp(std::floor(begin), 0.0, last));
+            for (std::size_t tap = 0; tap < count; ++tap) {
+                const double pixel = first[i] + static_cast<double>(tap);
+                const double covered = std::min(end, pixel + 1) - std::max(begin, pixel);
+                weights[i * count + tap] = static_cast<float>(std::max(covered, 0.0) / width);
+            }
         }
     }
-    return taps;
+};
+
+// Resamples one row. Most of a drawing is blank paper: where eight pixels are, or fewer if fewer count, skip the sum.
+void resample_row(const std::uint8_t* source, const Taps& taps, float* out) {
+    const std::size_t looked_at = std::min(taps.count, sizeof(std::uint64_t));
+    const float* weights = taps.weights.data();
+    for (std::size_t i = 0; i < taps.first.size(); ++i, weights += taps.count) {
+        const std::uint8_t* pixels = source + taps.first[i];
+        std::uint64_t eight;  // the canvas has room for them after its last row
+        std::memcpy(&eight, pixels, sizeof eight);
+        float ink = 0;
+        if (taps.count > looked_at || eight << (64 - 8 * looked_at) != 0) {
+            for (std::size_t tap = 0; tap < taps.count; ++tap) ink += weights[tap] * static_cast<float>(pixels[tap]);
+        }
+        out[i] = ink;
+    }
 }
 
-void resample(const Canvas& canvas, const std::vector<Taps>& down, const std::vector<Taps>& across, std::uint8_t* out) {
-    std::vector<float> row(static_cast<std::size_t>(canvas.width));
-    for (const Taps& vertical : down) {
-        std::fill(row.begin(), row.end(), 0.0f);
-        int y = vertical.first;
-        for (const float weight : vertical.weights) {
-            const std::uint8_t* source = canvas.row(y++);
-            for (std::size_t x = 0; x < row.size(); ++x) row[x] += weight * static_cast<float>(source[x]);
+// Resamples across, then down. Rows that were resampled across stay as long as a row of the result needs them.
+void resample(const Canvas& canvas, const Taps& down, const Taps& across, std::uint8_t* out) {
+    const std::size_t size = down.first.size();
+    std::vector<float> ring(down.count * size), sum(size);
+    int ready = 0;  // canvas rows before this one are resampled, the last down.count of them in the ring
+    const auto ring_row = [&](int y) { return ring.data() + static_cast<std::size_t>(y) % down.count * size; };
+    for (std::size_t i = 0; i < size; ++i, out += size) {
+        const int end = down.first[i] + static_cast<int>(down.count);
+        for (ready = std::max(ready, down.first[i]); ready < end; ++ready) {
+            resample_row(canvas.row(ready), across, ring_row(ready));
         }
-        for (const Taps& horizontal : across) {
-            float ink = 0;
-            const float* source = row.data() + horizontal.first;
-            for (const float weight : horizontal.weights) ink += weight * *source++;
-            *out++ = static_cast<std::uint8_t>(std::min(ink + 0.5f, 255.0f));
+        std::fill(sum.begin(), sum.end(), 0.5f);
+        for (std::size_t tap = 0; tap < down.count; ++tap) {
+            const float weight = down.weights[i * down.count + tap];
+            if (weight == 0) continue;
+            const float* source = ring_row(down.first[i] + static_cast<int>(tap));
+            for (std::size_t x = 0; x < size; ++x) sum[x] += weight * source[x];
         }
+        for (std::size_t x = 0; x < size; ++x)
+            out[x] = static_cast<std::uint8_t>(static_cast<int>(std::min(sum[x], 255.0f)));
     }
 }
 
@@ -224,8 +248,8 @@ bool rasterize_bitmap(const std::uint8_t* bitmap, double line_width, const Raste
     const Canvas canvas = grow(image, *box, std::clamp((pen / scale - line_width) / 2, 0.0, widest));
     const double centre_x = (box->columns.begin + box->columns.end) / 2;
     const double centre_y = (box->rows.begin + box->rows.end) / 2;
-    resample(canvas, plan(raster.size, scale, centre_y, canvas.top, canvas.height),
-             plan(raster.size, scale, centre_x, canvas.left, canvas.width), out);
+    resample(canvas, {raster.size, scale, centre_y, canvas.top, canvas.height},
+             {raster.size, scale, centre_x, canvas.left, canvas.width}, out);
     return true;
 }
 

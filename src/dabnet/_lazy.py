@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # The libraries that are not always installed, and the extra that brings each.
 EXTRAS = {
     "fastapi": "serve",
-    "kornia": "train",
     "lightning": "train",
     "matplotlib": "train",
     "onnx": "export",

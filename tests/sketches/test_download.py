@@ -19,7 +19,7 @@ from urllib.request import Request
 import numpy as np
 import pytest
 
-from dabnet.errors import DownloadError
+from dabnet.errors import DabnetError, DownloadError
 from dabnet.sketches.download import WORTHWHILE, _Redirects, download
 
 DATA = np.random.default_rng(0).bytes(300_000)

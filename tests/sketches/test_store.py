@@ -161,7 +161,7 @@ def test_rows_that_make_no_drawing_are_refused_when_they_are_read(tmp_path: Path
     table = table.set_column(3, SCHEMA.field("strokes"), strokes)
     bitmaps = pa.array([bytes(32768), None, None, None], SCHEMA.field("bitmap").type)
     table = table.set_column(4, SCHEMA.field("bitmap"), bitmaps)
-    table = table.set_column(5, SCHEMA.field("line_width"), pa.array([None] * 4, pa.float32()))
+    table = table.set_column(5, SCHEMA.field("line_width"), pa.array([float("nan"), None, None, None], pa.float32()))
     pq.write_table(table.replace_schema_metadata({"dabnet": INFO.to_json()}), tmp_path / "set.parquet")
     stored = SketchSet(tmp_path / "set.parquet")
     for row, words in enumerate(("no ink", "an x without a y", "not a finite number", "no drawing in this row")):

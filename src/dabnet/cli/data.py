@@ -219,7 +219,7 @@ def show(
     beside = output.with_name(output.name + ".writing")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(beside, "PNG")
+        picture.save(beside, "PNG", optimize=True)
         beside.replace(output)
     except OSError as problem:
         raise InputError(f"cannot write '{output}' ({problem.strerror}): choose another place with -o.") from None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-PAPER, INK, FAINT = (255, 255, 255), (28, 28, 30), (226, 226, 230)
+PAPER, FAINT, GREY, INK = 255, 226, 110, 28
 
 
 class SheetRow(NamedTuple):
@@ -30,14 +30,14 @@ def draw_sheet(rows: Sequence[SheetRow]) -> Image.Image:
     small = ImageFont.load_default(max(9, size // 8))
     margin = 2 * gap + int(max(font.getlength(_shorten(row.title)) for row in rows))
     columns = max(len(row.images) for row in rows)
-    sheet = Image.new("RGB", (margin + columns * (size + gap) + gap, len(rows) * (size + gap) + gap), PAPER)
+    sheet = Image.new("L", (margin + columns * (size + gap) + gap, len(rows) * (size + gap) + gap), PAPER)
     pen = ImageDraw.Draw(sheet)
     for number, row in enumerate(rows):
         top = gap + number * (size + gap)
         if number:
             pen.line([(gap, top - gap // 2), (sheet.width - gap, top - gap // 2)], fill=FAINT)
         pen.text((gap, top + size // 2), _shorten(row.title), fill=INK, font=font, anchor="ls")
-        pen.text((gap, top + size // 2 + gap // 2), row.note, fill=(110, 110, 115), font=small, anchor="lt")
+        pen.text((gap, top + size // 2 + gap // 2), row.note, fill=GREY, font=small, anchor="lt")
         for column, image in enumerate(row.images):
             sheet.paste(INK, (margin + column * (size + gap), top), Image.fromarray(np.asarray(image)))
     return sheet

@@ -82,7 +82,8 @@ class Sketch:
                 f"a bitmap must be uint8 of shape {(GRID, GRID // 2)}, not {bitmap.dtype} of shape {bitmap.shape}."
             )
         bitmap = np.ascontiguousarray(bitmap)
-        width = _native.measure_line_width(bitmap) if line_width is None else float(line_width)
+        # As a float32, so that a prepared set gives back the very same sketch.
+        width = float(np.float32(_native.measure_line_width(bitmap) if line_width is None else line_width))
         if not 0 < width <= GRID:
             raise InputError("the image has no ink: there is nothing on the paper.")
         return cls(bitmap=bitmap, line_width=width)

@@ -2,9 +2,10 @@
 
 Read are path, line, polyline, polygon, rect (with its rounded corners), circle and ellipse, in groups and with their
 `transform`. Not drawn is what SVG keeps for other uses (defs, clipPath, mask, pattern, marker, symbol) or hides with
-`display`. Not supported, and left out, are `use`, text, images and style sheets. Fill and stroke do not matter: a
-filled shape is its outline. SVG would draw a path up to its first mistake; here that is an error, so that nobody takes
-half a drawing for a whole one.
+`display`, nor what has no colour but white, such as a background. Not supported, and left out, are `use`, text, images
+and style sheets. Other colours do not matter: a filled shape is its outline. SVG would draw a path up to its first
+mistake; here that is an error, and so is an svg with a viewport of its own inside the svg, so that nobody takes half a
+drawing for a whole one.
 """
 
 from __future__ import annotations
@@ -12,29 +13,27 @@ from __future__ import annotations
 import cmath
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
 
 from dabnet.errors import InputError
-from dabnet.sketches.sketch import MAX_POINTS, Sketch
+from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.svg_path import ARGUMENTS, LARGEST, NUMBER, Pen, check_count, draw_path, quote, to_floats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    Command = tuple[str, list[float]]  # a path command's letter and its numbers
-    Cubic = tuple[complex, complex, complex, complex]  # start, two control points, end; each is x + iy
+    from dabnet.sketches.svg_path import Cubic
 
 MAX_BYTES = 8_000_000
 MAX_ELEMENTS = 32_768
 """Elements and transforms; like MAX_POINTS, so that a stranger's file does not keep us busy for long."""
 MAX_DEPTH = 200
 """Elements inside one another."""
-LARGEST = 1e12
-"""Numbers that an SVG may hold: beyond any drawing, and far from overflow."""
 FLATNESS = 1 / 2000
 """How far a line may be from the curve it stands for, as a share of the drawing's longer side."""
 MAX_LINES = 256
@@ -46,20 +45,11 @@ _CONTAINERS = ("svg", "g", "a", "switch")
 _SHAPES = ("path", "line", "polyline", "polygon", "rect", "circle", "ellipse")
 _UNITS = {"": 1.0, "px": 1.0, "in": 96.0, "cm": 96 / 2.54, "mm": 96 / 25.4, "pt": 96 / 72, "pc": 16.0}
 
-# What repeats is possessive or atomic, so that no text of a stranger's takes more than linear time.
-_NUMBER = r"((?>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))"
-_ARGUMENTS = {
-    letter: re.compile("".join(r"\s*+,?+\s*+" + ("([01])" if kind == "f" else _NUMBER) for kind in kinds), re.ASCII)
-    for letter, kinds in [
-        *[("M", "nn"), ("L", "nn"), ("H", "n"), ("V", "n"), ("Z", "")],
-        *[("C", "nnnnnn"), ("S", "nnnn"), ("Q", "nnnn"), ("T", "nn"), ("A", "nnnffnn")],
-    ]
-}
-_LETTER = re.compile(r"\s*+([A-Za-z])", re.ASCII)
-_LENGTH = re.compile(rf"\s*+{_NUMBER}([a-z%]*+)\s*+", re.ASCII)
+_LENGTH = re.compile(rf"\s*+{NUMBER}([a-z%]*+)\s*+", re.ASCII)
 _TRANSFORM = re.compile(r"[\s,]*+([A-Za-z]++)\s*+\(([^()]*+)\)", re.ASCII)
 _STRAY = re.compile(r"[^\s\d.,eE+-]", re.ASCII)
-_DISPLAY = re.compile(r"(?:^|;)\s*+display\s*+:\s*+([\w-]++)", re.ASCII)
+_PROPERTY = re.compile(r"(?:^|;)\s*+(display|fill|stroke)\s*+:\s*+([^;]*+)", re.ASCII)
+_PAPER = ("none", "transparent", "white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(255, 255, 255)")
 
 
 def sketch_from_svg(data: bytes) -> Sketch:
@@ -85,6 +75,13 @@ def sketch_from_svg(data: bytes) -> Sketch:
     return _flatten(cubics, np.array(reader.starts))
 
 
+class _Place(NamedTuple):
+    """What an element hands down to those inside it."""
+
+    matrix: NDArray[np.float64]
+    style: dict[str, str]
+
+
 class _Reader:
     """Follows a document's elements, and collects what they draw."""
 
@@ -94,7 +91,7 @@ class _Reader:
         self.places: list[NDArray[np.float64]] = []  # the matrix of each shape
         self.counts: list[int] = []  # the cubics of each shape
         self._elements = 0
-        self._open: list[NDArray[np.float64] | None] = []  # the matrix of each open element; None if it is not drawn
+        self._open: list[_Place | None] = []  # of each open element; None if it is not drawn
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.specified_attributes = True  # a default in the document's DTD would make much of little
         self._parser.XmlDeclHandler = self._declare
@@ -111,7 +108,7 @@ class _Reader:
 
     def _declare(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and not _ENCODING.fullmatch(encoding):  # else any codec of Python's could run
-            raise InputError(f"the SVG's encoding {_quote(encoding)} is not supported: save it as UTF-8.")
+            raise InputError(f"the SVG's encoding {quote(encoding)} is not supported: save it as UTF-8.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count_element()
@@ -120,10 +117,13 @@ class _Reader:
         namespace, _, name = name.rpartition(" ")
         is_drawn = namespace in ("", _NAMESPACE) and (name in _CONTAINERS or name in _SHAPES)
         if not self._open and not (is_drawn and name == "svg"):
-            raise InputError(f"this XML file is not an SVG: it must start with the element svg, not {_quote(name)}.")
-        place = self._open[-1] if self._open else np.eye(3)
+            raise InputError(f"this XML file is not an SVG: it must start with the element svg, not {quote(name)}.")
+        outer = self._open[-1] if self._open else _Place(np.eye(3), {})
         self._open.append(None)
-        if place is None or not is_drawn or _is_hidden(attributes):
+        if outer is None or not is_drawn:
+            return
+        place, style = outer.matrix, _read_style(attributes, outer.style)
+        if style["display"] == "none" or (name in _SHAPES and _is_blank(style)):
             return
         try:
             for matrix in _read_transform(attributes.get("transform", "")):
@@ -131,21 +131,21 @@ class _Reader:
                 with np.errstate(all="ignore"):  # what overflows is found when all is read
                     place = place @ matrix
             if name in _SHAPES:
-                self._collect(_draw(_to_path(name, attributes)), place)
+                self._collect(draw_path(_to_path(name, attributes)), place)
                 return
             if name == "svg" and len(self._open) > 1 and not attributes.keys().isdisjoint(("x", "y", "viewBox")):
                 raise InputError("this svg inside the svg has coordinates of its own: ungroup it first.")
         except InputError as problem:
             raise InputError(f"line {self._parser.CurrentLineNumber}: {problem}") from None
-        self._open[-1] = place
+        self._open[-1] = _Place(place, style)
 
     def _count_element(self) -> None:
         self._elements += 1
         if self._elements > MAX_ELEMENTS:
             raise InputError(f"the SVG has more than {MAX_ELEMENTS:,} elements and transforms: simplify it first.")
 
-    def _collect(self, pen: _Pen, place: NDArray[np.float64]) -> None:
-        _check_count(len(self.cubics) + len(pen.cubics))
+    def _collect(self, pen: Pen, place: NDArray[np.float64]) -> None:
+        check_count(len(self.cubics) + len(pen.cubics))
         self.starts += [len(self.cubics) + start for start in pen.starts]
         self.cubics += pen.cubics
         self.places.append(place)
@@ -171,7 +171,7 @@ def _flatten(cubics: NDArray[np.float64], starts: NDArray[np.int64]) -> Sketch:
     needed = np.sqrt(0.75 / FLATNESS * bend / extent) if extent else bend
     lines = np.ceil(needed).clip(1, MAX_LINES).astype(np.int64)
     ends = np.cumsum(lines)
-    _check_count(int(ends[-1]))
+    check_count(int(ends[-1]))
     which = np.repeat(np.arange(len(cubics)), lines)
     step = np.arange(1, ends[-1] + 1) - (ends - lines)[which]
     points = np.einsum("pk,pkd->pd", _bernstein(step / lines[which]), cubics[which])
@@ -183,19 +183,16 @@ def _bernstein(t: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=-1)
 
 
-def _check_count(count: int) -> None:
-    if count > MAX_POINTS:
-        raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
+def _read_style(attributes: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
+    """Give the properties that decide whether a shape is seen: its own, `style` before attributes, or its group's."""
+    written = {key: value.strip() for key, value in _PROPERTY.findall(attributes.get("style", ""))}
+    found = {key: written.get(key, attributes.get(key, "")).strip().lower() for key in ("display", "fill", "stroke")}
+    return {key: value or (inherited.get(key, "") if key != "display" else "") for key, value in found.items()}
 
 
-def _quote(text: str, start: int = 0) -> str:
-    text = text[start : start + 25].strip()
-    return repr(text if len(text) < 25 else text[:20] + " ...")
-
-
-def _is_hidden(attributes: dict[str, str]) -> bool:
-    styles = _DISPLAY.findall(attributes.get("style", ""))
-    return bool((styles[-1] if styles else attributes.get("display", "").strip()) == "none")
+def _is_blank(style: dict[str, str]) -> bool:
+    """Say whether a shape is paper on paper: no colour but white, such as a background. SVG fills black if not told."""
+    return style["fill"] in _PAPER and style["stroke"] in ("", *_PAPER)
 
 
 def _read_transform(text: str) -> Iterator[NDArray[np.float64]]:
@@ -204,7 +201,7 @@ def _read_transform(text: str) -> Iterator[NDArray[np.float64]]:
     while position < end:
         match = _TRANSFORM.match(text, position)
         if match is None:
-            raise InputError(f"the transform cannot be read at {_quote(text, position)}: correct it there.")
+            raise InputError(f"the transform cannot be read at {quote(text, position)}: correct it there.")
         yield _make_matrix(match[1], _read_numbers(match[2]))
         position = match.end()
 
@@ -213,10 +210,10 @@ def _read_numbers(text: str) -> list[float]:
     numbers: list[float] = []
     position, end = 0, len(text.rstrip())
     while position < end:
-        match = _ARGUMENTS["H"].match(text, position)
+        match = ARGUMENTS["H"].match(text, position)
         if match is None or len(numbers) == 6:
-            raise InputError(f"the transform's numbers {_quote(text)} are not a list of six at most: correct them.")
-        numbers += _to_floats(match.groups())
+            raise InputError(f"the transform's numbers {quote(text)} are not a list of six at most: correct them.")
+        numbers += to_floats(match.groups())
         position = match.end()
     return numbers
 
@@ -240,7 +237,7 @@ def _make_matrix(kind: str, numbers: list[float]) -> NDArray[np.float64]:
             b = math.tan(math.radians(angle))
         case _:
             raise InputError(
-                f"the transform {_quote(kind)} of {len(numbers)} numbers is not one of SVG's: "
+                f"the transform {quote(kind)} of {len(numbers)} numbers is not one of SVG's: "
                 "use matrix, translate, scale, rotate, skewX or skewY."
             )
     return np.array([[a, c, e], [b, d, f], [0, 0, 1]])
@@ -252,8 +249,8 @@ def _to_path(name: str, attributes: dict[str, str]) -> str:
     def length(key: str) -> float:
         match = _LENGTH.fullmatch(attributes.get(key, "0"))
         if match is None or match[2] not in _UNITS:
-            raise InputError(f"{key}={_quote(attributes[key])} is not a length: give a number, or one in px, mm or cm.")
-        return _to_floats((match[1],))[0] * _UNITS[match[2]]
+            raise InputError(f"{key}={quote(attributes[key])} is not a length: give a number, or one in px, mm or cm.")
+        return to_floats((match[1],))[0] * _UNITS[match[2]]
 
     def radii() -> tuple[float, float]:
         given = [max(0.0, length(key)) for key in ("rx", "ry") if key in attributes] or [0.0]
@@ -267,7 +264,7 @@ def _to_path(name: str, attributes: dict[str, str]) -> str:
         case "polyline" | "polygon":
             points = attributes.get("points", "").strip()
             if stray := _STRAY.search(points):
-                raise InputError(f"the points cannot be read at {_quote(points, stray.start())}: write only numbers.")
+                raise InputError(f"the points cannot be read at {quote(points, stray.start())}: write only numbers.")
             return points and f"M{points}" + ("Z" if name == "polygon" else "")
         case "rect":
             return _round_rect(length("x"), length("y"), length("width"), length("height"), *radii())
@@ -285,125 +282,3 @@ def _round_rect(x: float, y: float, width: float, height: float, rx: float, ry: 
         f"M{x + rx},{y} H{right - rx} {corner} {right},{y + ry} V{bottom - ry} {corner} {right - rx},{bottom} "
         f"H{x + rx} {corner} {x},{bottom - ry} V{y + ry} {corner} {x + rx},{y} Z"
     )
-
-
-def _read_path(text: str) -> Iterator[Command]:
-    """The commands of path data; numbers that repeat a command get its letter again."""
-    command, position, end = "Z", 0, len(text.rstrip())
-    while position < end:
-        start = position
-        if letter := _LETTER.match(text, position):
-            command, position = letter[1], letter.end()
-            if command.upper() not in _ARGUMENTS:
-                where, known = _quote(text, letter.start(1)), "M, L, H, V, C, S, Q, T, A or Z"
-                raise InputError(f"the path command '{command}' at {where} is not one of SVG's: use {known}.")
-            if start == 0 and command not in "Mm":
-                raise InputError(f"the path starts with the command '{command}': it must start with M.")
-        elif command in "Zz":
-            raise InputError(f"the path has no command at {_quote(text, position)}: write one there, such as M.")
-        arguments = _ARGUMENTS[command.upper()]
-        match = arguments.match(text, position)
-        if match is None:
-            where = _quote(text, start)
-            raise InputError(f"the path command '{command}' needs {arguments.groups} numbers at {where}: add them.")
-        yield command, _to_floats(match.groups())
-        position = match.end()
-        command = {"M": "L", "m": "l"}.get(command, command)
-
-
-def _to_floats(texts: tuple[str, ...]) -> list[float]:
-    numbers = list(map(float, texts))
-    for number, text in zip(numbers, texts, strict=True):
-        if abs(number) > LARGEST:
-            raise InputError(f"the number {_quote(text)} is too large: scale the drawing down first.")
-    return numbers
-
-
-def _draw(path: str) -> _Pen:
-    pen = _Pen()
-    for count, (command, numbers) in enumerate(_read_path(path)):
-        pen.follow(command, numbers)
-        _check_count(max(count, len(pen.cubics)))  # commands too: those that draw nothing also take time
-    return pen
-
-
-class _Pen:
-    """Draws path commands, all as cubics; a stroke begins with a cubic that is but its first point."""
-
-    def __init__(self) -> None:
-        self.cubics: list[Cubic] = []
-        self.starts: list[int] = []  # the cubics that begin a stroke
-        self._here = self._home = 0j
-        self._is_down = False
-        self._last = ("M", 0j)  # the last command and its last control point
-
-    def follow(self, command: str, numbers: list[float]) -> None:
-        kind, here = command.upper(), self._here
-        origin = here if command.islower() else 0j
-        if kind == "H":
-            numbers = [numbers[0], (here - origin).imag]
-        elif kind == "V":
-            numbers = [(here - origin).real, numbers[0]]
-        pairs = numbers[5:] if kind == "A" else numbers
-        points = [origin + complex(x, y) for x, y in zip(pairs[::2], pairs[1::2], strict=True)]
-        if kind in "ST":
-            last, control = self._last
-            points.insert(0, 2 * here - control if last in ("CS" if kind == "S" else "QT") else here)
-        match kind:
-            case "M":
-                self._here = self._home = points[0]
-                self._is_down = False
-            case "L" | "H" | "V":
-                self._line(points[0])
-            case "C" | "S":
-                self._curve(*points)
-            case "Q" | "T":
-                control, end = points
-                self._curve(here + (control - here) * (2 / 3), end + (control - end) * (2 / 3), end)
-            case "A":
-                self._arc(points[0], *numbers[:5])
-            case "Z":
-                self._line(self._home)
-                self._is_down = False
-        self._last = (kind, points[-2] if len(points) > 1 else here)
-
-    def _line(self, end: complex) -> None:
-        third = (end - self._here) / 3
-        self._curve(self._here + third, end - third, end)
-
-    def _curve(self, first: complex, second: complex, end: complex) -> None:
-        if not self._is_down:
-            self.starts.append(len(self.cubics))
-            self.cubics.append((self._here, self._here, self._here, self._here))
-            self._is_down = True
-        if not first == second == end == self._here:  # such as closing what is closed
-            self.cubics.append((self._here, first, second, end))
-        self._here = end
-
-    def _arc(self, end: complex, rx: float, ry: float, rotation: float, is_large: float, is_sweep: float) -> None:
-        """Draw part of an ellipse, by eighths: a cubic is within 5e-6 of the radius of those."""
-        rx, ry = abs(rx), abs(ry)
-        if min(rx, ry, abs(end - self._here)) < 1 / LARGEST**2:
-            self._line(end)
-            return
-        # Where the ellipse is the unit circle and the chord's middle is 0, the chord goes from -half to half.
-        turn, middle = cmath.rect(1, math.radians(rotation)), (self._here + end) / 2
-        half = (end - self._here) / 2 / turn
-        half = complex(half.real / rx, half.imag / ry)
-        if abs(half) > 1:  # radii too small to reach the end grow until they do
-            rx, ry, half = rx * abs(half), ry * abs(half), half / abs(half)
-        distance = math.sqrt(max(0.0, 1 - abs(half) ** 2))
-        centre = half / abs(half) * distance * (-1j if is_large == is_sweep else 1j)
-        angle = 2 * math.asin(min(1.0, abs(half)))
-        angle = (math.tau - angle if is_large else angle) * (1 if is_sweep else -1)
-        count = math.ceil(abs(angle) / (math.pi / 4) - 1e-9) or 1
-        handle = 4j / 3 * math.tan(angle / count / 4)
-        start = -half - centre
-
-        def place(point: complex) -> complex:
-            point += centre
-            return middle + turn * complex(rx * point.real, ry * point.imag)
-
-        for i in range(count):
-            a, b = (start * cmath.rect(1, angle * k / count) for k in (i, i + 1))
-            self._curve(place(a * (1 + handle)), place(b * (1 - handle)), end if i == count - 1 else place(b))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dabnet.sketches.sketch import Sketch
 
 TU_BERLIN_LICENCE = "CC BY 4.0; Eitz, Hays, Alexa: How Do Humans Sketch Objects?, ACM TOG 31(4), 2012"
-SKETCHY_LICENCE = "Sangkloy, Burnell, Ham, Hays: The Sketchy Database, ACM TOG 35(4), 2016; for research"
+SKETCHY_LICENCE = "Sangkloy, Burnell, Ham, Hays: The Sketchy Database, ACM TOG 35(4), 2016; see its home page"
 QUICKDRAW_LICENCE = "CC BY 4.0; The Quick, Draw! Dataset, made available by Google, Inc."
 
 
