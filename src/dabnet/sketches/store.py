@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 BITMAP_BYTES = GRID * GRID // 2
-CACHE_BYTES = 512 * 2**20
+CACHE_BYTES = 2**30
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),

@@ -40,7 +40,12 @@ class Member(NamedTuple):
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Read some rows; going forward is fast, going back begins anew."""
         row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        self.file.seek(self.start + start * row)
+        target = self.start + start * row
+        if target < self.file.tell():
+            self.file.seek(0)
+        while (missing := target - self.file.tell()) > 0:  # seek would do this in steps that are slow to decompress
+            if not self.file.read(min(missing, 2**18)):
+                raise EOFError
         data = self.file.read((stop - start) * row)
         return np.frombuffer(data, dtype=self.dtype).reshape(stop - start, *self.shape[1:])
 
