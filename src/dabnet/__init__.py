@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from dabnet import errors as errors
     from dabnet import sketches as sketches
     from dabnet.export.summary import summary
+    from dabnet.networks.catalog import build
     from dabnet.networks.convert import binarize_, constrain_
+    from dabnet.training.run import load
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "binarize_", "binarizers", "constrain_", "errors", "sketches", "summary"]
+__all__ = ["__version__", "binarize_", "binarizers", "build", "constrain_", "errors", "load", "sketches", "summary"]
 
 __getattr__ = _lazy.attributes(
     __name__,
     {
         "binarize_": "dabnet.networks.convert",
         "binarizers": "dabnet.binarizers",
+        "build": "dabnet.networks.catalog",
         "constrain_": "dabnet.networks.convert",
         "errors": "dabnet.errors",
+        "load": "dabnet.training.run",
         "sketches": "dabnet.sketches",
         "summary": "dabnet.export.summary",
     },

@@ -14,6 +14,8 @@ from dabnet.errors import DabnetError
 COMMANDS = {
     "data": "Get data sets of sketches, prepare them, and look at them.",
     "demo": "Train a small sketch network, binarize it, and show what that did.",
+    "evaluate": "Test a trained network, and show what it confuses.",
+    "train": "Train a network by a recipe.",
 }
 """Each command and the line that --help says of it; its function, or its group of commands, has the same name, in a
 module of that name."""

@@ -1,0 +1,110 @@
+"""`dabnet train`: from a recipe and a prepared set to a trained network."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+
+from dabnet.errors import InputError
+from dabnet.sketches.prepare import prepare
+from dabnet.sketches.sources import open_source
+from dabnet.sketches.store import SketchSet
+from dabnet.training.fit import Stopped, fit
+from dabnet.training.recipe import Recipe, change_recipe, load_recipe
+from dabnet.training.run import RECIPE, begin_run, load_model, open_run
+
+
+def train(
+    recipe: Annotated[Path | None, typer.Argument(help="A recipe, such as those in recipes/.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A prepared set, or anything that 'dabnet data prepare' takes.")
+    ] = None,
+    fold: Annotated[int, typer.Option(help="The fold to test on, once, at the end.", min=0)] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The run's folder.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; may be given again.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Start from the weights of this run or file: to fine-tune it.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    workers: Annotated[int, typer.Option(help="Processes that load sketches; 0 loads them in this one.", min=0)] = 0,
+    threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
+) -> None:
+    """Train a network by a recipe.
+
+    Writes everything to the run's folder, after every epoch. If it is stopped or killed, --resume goes on from the last
+    epoch's end, to the same weights. The best epoch is chosen on sketches held back from the training folds; the test
+    fold is looked at once, at the end.
+
+    On several devices or machines: torchrun --nproc-per-node N -m dabnet train ...
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    first = int(os.environ.get("RANK", 0)) == 0
+    console = Console(quiet=as_json or not first)
+    if resume is not None:
+        if recipe or data or changes or start:
+            raise InputError("--resume goes on as the run was begun: leave out the recipe, --data, --set and --from.")
+        folder, (settings, data, fold) = resume, open_run(resume)
+        model = None
+    else:
+        if data is None:
+            raise InputError("a training needs sketches: give a prepared set with --data.")
+        settings, folder = _begin(recipe, start, changes or [], output, fold)
+        model = load_model(start) if start else None
+        data = _prepared(data, folder, console)
+        if first:
+            begin_run(folder, settings, data, fold)
+    try:
+        found = fit(
+            folder, settings, SketchSet(data), fold, start=model, device=device, workers=workers, console=console
+        )
+    except Stopped:
+        typer.echo(f"Stopped. Every finished epoch is kept: go on with: dabnet train --resume {folder}", err=True)
+        raise typer.Exit(130) from None
+    if found is None:
+        return
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), **found.to_dict()}, indent=2))
+        return
+    console.print(
+        f"On {found.drawings:,} sketches of fold {fold}, never seen before: top-1 {found.top1:.1%}, "
+        f"top-5 {found.top5:.1%}. Everything is in {folder}: look at curves.png and confusion.png.",
+        highlight=False,
+    )
+
+
+def _begin(
+    recipe: Path | None, start: Path | None, changes: list[str], output: Path | None, fold: int
+) -> tuple[Recipe, Path]:
+    """Find the settings and the folder of a new run."""
+    if recipe is not None:
+        settings = load_recipe(recipe, changes)
+    elif start is not None and (start / RECIPE).exists():
+        settings = change_recipe(load_recipe(start / RECIPE), changes)
+    else:
+        raise InputError("a training needs a recipe: give one, such as those in recipes/, or a run with --from.")
+    name = recipe.stem if recipe is not None else f"{start.name if start else 'run'}-tuned"
+    return settings, output or Path("runs") / f"{name}-fold{fold}-seed{settings.seed}"
+
+
+def _prepared(data: Path, folder: Path, console: Console) -> Path:
+    """Give a prepared set; drawings that are not one yet become one in the run's folder."""
+    is_set = data.suffix == ".parquet" or (data.is_dir() and any(data.glob("*.parquet")))
+    if is_set:
+        return data
+    target = folder / "data.parquet"
+    if not target.exists():
+        with console.status(f"Preparing {data}"):
+            made = prepare(open_source(data), target)
+        console.print(f"{made.drawings:,} drawings of {made.classes} classes; {len(made.left_out)} left out.")
+    return target

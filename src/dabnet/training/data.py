@@ -1,0 +1,145 @@
+"""Batches of a prepared set for training, the same on every run: a batch depends on the seed, the epoch and its number.
+
+So a training that was stopped goes on with the batches it would have had, and several devices see the parts that one
+device would see in turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from dabnet.errors import InputError, suggest
+from dabnet.sketches.folds import stratified_folds
+from dabnet.sketches.raster import rasterize_batch
+from dabnet.training.augment import crop_source_size, to_network
+from dabnet.training.augment_strokes import pen_widths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from dabnet.sketches.store import SketchSet
+    from dabnet.training.recipe import Recipe
+
+
+class Parts(NamedTuple):
+    """The rows of a set that a training learns from, chooses its best epoch by, and is tested on; and all labels."""
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    """(drawings,), counted over the chosen classes; -1 for others."""
+    classes: list[str]
+
+
+def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
+    """Divide a set: the fold is for the test, and a share of the other folds, of every class, for validation."""
+    classes = sketches.classes if recipe.classes is None else recipe.classes
+    for name in classes:
+        if name not in sketches.classes:
+            raise InputError(f"'{sketches.path}' has no class '{name}'.{suggest(name, sketches.classes)}")
+    if len(set(classes)) < 2:
+        raise InputError(f"a training needs at least two classes, and '{sketches.path}' gives {len(set(classes))}.")
+    places = np.full(len(sketches.classes), -1)
+    places[[sketches.classes.index(name) for name in classes]] = np.arange(len(classes))
+    labels = places[sketches.labels]
+    folds = sorted(set(sketches.folds.tolist()))
+    if fold not in folds or len(folds) < 2:
+        raise InputError(f"'{sketches.path}' has no fold {fold} to test on: it has {', '.join(map(str, folds))}.")
+    rows = np.flatnonzero((labels >= 0) & (sketches.folds != fold))
+    parts = stratified_folds(labels[rows], max(2, round(1 / recipe.validation)), recipe.seed)
+    test = np.flatnonzero((labels >= 0) & (sketches.folds == fold))
+    return Parts(rows[parts != 0], rows[parts == 0], test, labels, classes)
+
+
+class Key(NamedTuple):
+    """What names a batch: all of its randomness comes from the epoch and the number."""
+
+    epoch: int
+    number: int
+    rows: NDArray[np.int64]
+
+
+class Batches(Sampler[Key]):
+    """The batches of an epoch, in a random order of the drawings; every device takes its part of each."""
+
+    def __init__(self, rows: NDArray[np.int64], recipe: Recipe, devices: int = 1, device: int = 0) -> None:
+        self._rows, self._recipe, self._devices, self._device = rows, recipe, devices, device
+        self.parts = recipe.accumulate * devices
+        if recipe.batch_size % self.parts:
+            raise InputError(
+                f"a batch of {recipe.batch_size} cannot be divided into {self.parts} equal parts: "
+                f"change batch_size or accumulate, or the number of devices, {devices}."
+            )
+        if len(rows) < recipe.batch_size:
+            raise InputError(
+                f"there are {len(rows)} sketches to learn from, fewer than a batch of {recipe.batch_size}: "
+                f"set batch_size to {len(rows)} or less."
+            )
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; the trainer calls this."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._rows) // self._recipe.batch_size * self._recipe.accumulate
+
+    def __iter__(self) -> Iterator[Key]:
+        order = np.random.default_rng([self._recipe.seed, self.epoch]).permutation(self._rows)
+        whole = order[: len(order) // self._recipe.batch_size * self._recipe.batch_size]
+        for number, rows in enumerate(whole.reshape(-1, self._recipe.batch_size // self.parts)):
+            if number % self._devices == self._device:
+                yield Key(self.epoch, number, rows)
+
+
+class Changed(Dataset[tuple["Tensor", "Tensor"]]):
+    """Batches of sketches, changed a little, as float images (N, 1, size, size) and labels (N,)."""
+
+    def __init__(self, sketches: SketchSet, labels: NDArray[np.int64], recipe: Recipe) -> None:
+        self._sketches, self._labels, self._recipe = sketches, torch.from_numpy(labels), recipe
+        self._strokes, self._images, self._raster = recipe.strokes, recipe.images, recipe.raster
+
+    def __getitem__(self, key: Key) -> tuple[Tensor, Tensor]:
+        seed = np.random.SeedSequence([self._recipe.seed, key.epoch, key.number]).generate_state(1, np.uint64)[0]
+        generator = torch.Generator().manual_seed(int(seed >> np.uint64(1)))
+        sketches, factors = self._strokes.apply(self._sketches.read(key.rows), generator)
+        larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
+        images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
+        return self._images.apply(images, self._raster.size, generator), self._labels[key.rows]
+
+
+class Plain(Dataset[tuple["Tensor", "Tensor"]]):
+    """Batches of sketches as they are, as float images (N, 1, size, size) and labels (N,)."""
+
+    def __init__(self, sketches: SketchSet, labels: NDArray[np.int64], recipe: Recipe) -> None:
+        self._sketches, self._labels, self._raster = sketches, torch.from_numpy(labels), recipe.raster
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        images = rasterize_batch(self._sketches.read(rows), self._raster)
+        return to_network(torch.from_numpy(images)), self._labels[rows]
+
+
+def training_loader(
+    sketches: SketchSet, parts: Parts, recipe: Recipe, devices: int = 1, device: int = 0, workers: int = 0
+) -> DataLoader[tuple[Tensor, Tensor]]:
+    """Load the batches of an epoch, each made whole by one worker."""
+    batches = Batches(parts.train, recipe, devices, device)
+    data = Changed(sketches, parts.labels, recipe)
+    return DataLoader(data, batch_size=None, sampler=batches, num_workers=workers, persistent_workers=workers > 0)
+
+
+def validation_loader(
+    sketches: SketchSet, parts: Parts, recipe: Recipe, devices: int = 1, device: int = 0, workers: int = 0
+) -> DataLoader[tuple[Tensor, Tensor]]:
+    """Load the drawings that the best epoch is chosen by, in batches; every device takes its share."""
+    rows = parts.validation[device::devices]
+    batches = np.array_split(rows, max(1, -(-len(rows) // 128)))
+    return DataLoader(Plain(sketches, parts.labels, recipe), batch_size=None, sampler=batches, num_workers=workers)

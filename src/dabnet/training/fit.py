@@ -1,0 +1,146 @@
+"""From a recipe and a prepared set to a trained network: the whole training, resumable, on any number of devices."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger
+from rich.console import Console
+
+from dabnet.errors import InputError
+from dabnet.networks.catalog import build
+from dabnet.training.callbacks import Bar, Keeper
+from dabnet.training.data import divide, training_loader, validation_loader
+from dabnet.training.evaluate import Evaluation, evaluate
+from dabnet.training.module import Training
+from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
+from dabnet.training.run import LAST, Model, check_checkpoint, load_model, write_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import nn
+
+    from dabnet.sketches.store import SketchSet
+    from dabnet.training.recipe import Recipe
+
+
+class Stopped(Exception):  # noqa: N818  # not an error: someone wants it to stop
+    """Ctrl-C or SIGTERM, in the midst of a training."""
+
+
+def fit(
+    folder: Path,
+    recipe: Recipe,
+    sketches: SketchSet,
+    fold: int,
+    *,
+    start: Model | None = None,
+    device: str = "auto",
+    workers: int = 0,
+    console: Console | None = None,
+) -> Evaluation | None:
+    """Train in a run's folder, from its last epoch if it has one, and test the best network once, on the fold.
+
+    Under torchrun every process calls this; all but the first get None.
+    """
+    console = console or Console(quiet=True)
+    parts = divide(sketches, recipe, fold)
+    devices, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    torch.manual_seed(recipe.seed)
+    net = build(**recipe.network_settings(len(parts.classes)))
+    if start is not None:
+        take_over(net, start.net)
+    net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    loader = training_loader(sketches, parts, recipe, devices, rank, workers)
+    steps = len(loader) // recipe.accumulate
+    last = folder / LAST
+    if last.exists():
+        check_checkpoint(last, net)
+    with _quiet(), _stoppable():
+        trainer = Trainer(
+            accelerator=device,
+            strategy="ddp" if devices > 1 else "auto",
+            devices=int(os.environ.get("LOCAL_WORLD_SIZE", 1)),
+            num_nodes=devices // int(os.environ.get("LOCAL_WORLD_SIZE", devices)),
+            max_epochs=recipe.epochs,
+            accumulate_grad_batches=recipe.accumulate,
+            precision=recipe.arithmetic,
+            logger=TensorBoardLogger(folder, name="tensorboard", version=""),
+            callbacks=[Keeper(folder, parts.classes, recipe.raster), Bar(console)],
+            use_distributed_sampler=False,
+            num_sanity_val_steps=0,
+            log_every_n_steps=max(1, min(50, steps)),
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        trainer.fit(
+            Training(net, recipe, steps),
+            loader,
+            validation_loader(sketches, parts, recipe, devices, rank, workers),
+            ckpt_path=last if last.exists() else None,
+            weights_only=True,
+        )
+        if not trainer.is_global_zero:
+            return None
+        with console.status("Testing"):
+            return _test(folder, sketches, parts, recipe)
+
+
+def _test(folder: Path, sketches: SketchSet, parts: Any, recipe: Recipe) -> Evaluation:
+    """Look at the test fold, once, and leave the figures and the pictures."""
+    best = load_model(folder)
+    found = evaluate(
+        best.net, sketches, parts.test, best.raster, crops=recipe.crops, labels=parts.labels, class_names=best.classes
+    )
+    write_beside(folder / "result.json", (json.dumps(found.to_dict(), indent=2) + "\n").encode())
+    draw_curves(folder / "metrics.csv", folder / "curves.png")
+    draw_confusion(found, folder / "confusion.png")
+    if (folder / "traces.csv").exists():
+        draw_traces(folder / "traces.csv", folder / "traces.png")
+    return found
+
+
+def take_over(net: nn.Module, start: nn.Module) -> None:
+    """Start from another network's weights; a last layer for other classes starts anew."""
+    mine, theirs = net.state_dict(), start.state_dict()
+    fitting = {name: tensor for name, tensor in theirs.items() if name in mine and tensor.shape == mine[name].shape}
+    if len(fitting) < 0.8 * len(mine):
+        raise InputError("the network to start from is built otherwise: use the recipe that it was trained with.")
+    net.load_state_dict({**mine, **fitting})
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into `Stopped`."""
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Lightning from explaining itself."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    logger.setLevel(level)

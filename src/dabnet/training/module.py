@@ -1,0 +1,135 @@
+"""A network in training: Algorithm 2 of the paper as a LightningModule.
+
+Gradients computed with the binary weights are applied to the latent ones by Adam, which are then centred and clamped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from dabnet.errors import NonFiniteError
+from dabnet.networks.convert import binary_layers, constrain_
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+    from torch.optim import Optimizer
+
+    from dabnet.training.recipe import Recipe
+
+WARM_UP = 0.3
+"""Share of a one-cycle training in which the learning rate rises."""
+
+
+class Training(LightningModule):
+    """A network, its loss, its optimizer and its constraint."""
+
+    def __init__(self, net: nn.Module, recipe: Recipe, steps_an_epoch: int) -> None:
+        super().__init__()
+        self.net, self.recipe, self.steps_an_epoch = net, recipe, steps_an_epoch
+
+    def on_train_start(self) -> None:
+        """Constrain the weights before the first step; a run that goes on has done so."""
+        if self.trainer.global_step == 0:
+            constrain_(self.net, centre=self.recipe.centre)
+
+    def training_step(self, batch: tuple[Tensor, Tensor], _number: int) -> Tensor:
+        """Give the loss of a batch (N, 1, size, size) with labels (N,)."""
+        images, labels = batch
+        logits = self.net(images)
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        if not torch.isfinite(loss):
+            raise NonFiniteError(self._explain(images))
+        self._note("train", loss, logits, labels)
+        return loss
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], _number: int) -> None:
+        """Note the loss and the accuracy on sketches that are not trained on."""
+        images, labels = batch
+        logits = self.net(images)
+        self._note("validation", F.cross_entropy(logits, labels), logits, labels)
+
+    def _note(self, part: str, loss: Tensor, logits: Tensor, labels: Tensor) -> None:
+        accuracy = (logits.detach().argmax(dim=1) == labels).float().mean()
+        figures = {f"{part}_loss": loss.detach(), f"{part}_accuracy": accuracy}
+        self.log_dict(figures, on_step=False, on_epoch=True, batch_size=len(labels), sync_dist=True)
+
+    def on_train_epoch_end(self) -> None:
+        """Look for numbers that went wrong: a sign hides them from the loss."""
+        if name := self._find_wrong():
+            raise NonFiniteError(f"in epoch {self.current_epoch + 1} '{name}' is no longer finite: {self._hint()}.")
+
+    def optimizer_step(
+        self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
+    ) -> None:
+        """Take the step, then keep Algorithm 2's constraint."""
+        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+        constrain_(self.net, centre=self.recipe.centre)
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """Adam; weight decay only on real weights of convolutions and linear layers."""
+        binary = {id(layer.weight) for layer in binary_layers(self.net)}
+        decayed = [p for p in self.net.parameters() if p.ndim > 1 and id(p) not in binary]
+        others = [p for p in self.net.parameters() if p.ndim <= 1 or id(p) in binary]
+        groups: list[dict[str, Any]] = [
+            {"params": decayed, "weight_decay": self.recipe.weight_decay},
+            {"params": others},
+        ]
+        optimizer: Optimizer = torch.optim.Adam(groups, lr=self.recipe.learning_rate)
+        schedule = LambdaLR(optimizer, lambda step: learning_rate(self.recipe, step, self.steps_an_epoch))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    @torch.no_grad()
+    def _explain(self, images: Tensor) -> str:
+        """Say which layer went wrong first."""
+        where = f"in epoch {self.current_epoch + 1} the loss is no longer a finite number"
+        if name := self._find_wrong():
+            return f"{where}, first in '{name}': {self._hint()}."
+        wrong: list[str] = []
+
+        def look(name: str) -> Callable[..., None]:
+            def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
+                if isinstance(output, Tensor) and not torch.isfinite(output).all():
+                    wrong.append(name)
+
+            return hook
+
+        leaves = [(name, module) for name, module in self.net.named_modules() if not list(module.children())]
+        hooks = [module.register_forward_hook(look(name)) for name, module in leaves]
+        try:
+            self.net(images)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        first = f"first in what layer '{wrong[0]}' gives" if wrong else "though no layer gives such a number"
+        return f"{where}, {first}: {self._hint()}."
+
+    def _find_wrong(self) -> str | None:
+        """Name the first of the network's parameters and buffers that is not finite."""
+        tensors = self.net.state_dict().items()
+        return next((name for name, tensor in tensors if not torch.isfinite(tensor).all()), None)
+
+    def _hint(self) -> str:
+        return f"lower learning_rate (it is {self.recipe.learning_rate:g}), or go on from an earlier run with --from"
+
+
+def learning_rate(recipe: Recipe, step: int, steps_an_epoch: int) -> float:
+    """Give the learning rate of a step, as a share of the recipe's."""
+    least = min(1.0, recipe.least_learning_rate / recipe.learning_rate)
+    if recipe.schedule == "steps":
+        return max(least, 0.5 ** (step // steps_an_epoch // recipe.halve_every))
+    done = min(1.0, step / (recipe.epochs * steps_an_epoch))
+    if recipe.schedule == "cosine":
+        return least + (1 - least) * (1 + math.cos(math.pi * done)) / 2
+    start = max(least, 0.04)
+    if done < WARM_UP:
+        return start + (1 - start) * (1 - math.cos(math.pi * done / WARM_UP)) / 2
+    return least + (1 - least) * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2

@@ -1,0 +1,212 @@
+"""A recipe: every setting of a training, in one TOML file.
+
+Keys are flat, so that `--set epochs=3` names any of them; each has a default, and an unknown one is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
+from dabnet.errors import InputError, check_choice, check_number, suggest
+from dabnet.sketches.raster import Raster
+from dabnet.training.augment import ImageAugmentation
+from dabnet.training.augment_strokes import StrokeAugmentation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Schedule = Literal["steps", "one-cycle", "cosine"]
+Arithmetic = Literal["32-true", "16-mixed", "bf16-mixed"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train, on what, and how."""
+
+    network: str = "resnet18"
+    """sketch_a_net, resnet18 or googlenet."""
+    precision: Precision = "fbin"
+    """fprec: nothing binary; wbin: weights; fbin: weights and activations."""
+    method: Method = "dab"
+    """How a filter's two values are found: dab, xnor or bnn."""
+    width: float = 1.0
+    """Factor on every layer's channels."""
+    shortcuts: Literal["block", "conv"] = "block"
+    """For resnet18: around every block, as the paper, or around every convolution."""
+    real_last: bool | None = None
+    """Whether the last layer stays real; left out, as in the paper."""
+    gradient: WeightGradient | None = None
+    """Of binary weights: paper, exact or ste."""
+    input_gradient: SignGradient = "clipped"
+    """Of the activations' sign: clipped or approx."""
+    centre: bool = True
+    """Whether Algorithm 2 centres the weights, or only clamps them."""
+    max_k_step: float | None = None
+    """How far K may move in a step, as a share of a filter's weights."""
+
+    size: int = 224
+    """Pixels a side that the network sees."""
+    margin: float = 0.05
+    pen: float = 0.025
+    """Blank border and width of lines, as shares of the size."""
+    classes: list[str] | None = None
+    """Train on these classes only."""
+
+    epochs: int = 400
+    batch_size: int = 128
+    """Sketches a step, over all devices."""
+    accumulate: int = 1
+    """Parts that a batch is divided into, where it does not fit in memory."""
+    learning_rate: float = 0.002
+    least_learning_rate: float = 0.00005
+    schedule: Schedule = "steps"
+    """steps: halved every `halve_every` epochs; one-cycle: up, then down; cosine: down."""
+    halve_every: int = 50
+    weight_decay: float = 0.0
+    """Never on binary weights, norms and biases."""
+    label_smoothing: float = 0.0
+    arithmetic: Arithmetic = "32-true"
+    seed: int = 0
+    validation: float = 0.1
+    """Share of the training folds that is held back to choose the best epoch."""
+    crops: int = 10
+    """Views of each sketch in the final test, 1 or 10."""
+
+    crop_scale: tuple[float, float] = (0.7, 1.0)
+    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    degrees: float = 10.0
+    flip: float = 0.5
+    deform: float = 0.0
+    """How images change; see `ImageAugmentation`."""
+    remove_strokes: float = 0.0
+    pen_factors: tuple[float, float] = (1.0, 1.0)
+    deform_strokes: float = 0.0
+    """How strokes change; see `StrokeAugmentation`."""
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("precision", Precision), ("method", Method), ("input_gradient", SignGradient), ("schedule", Schedule),
+            ("shortcuts", Literal["block", "conv"]), ("arithmetic", Arithmetic),
+        ):  # fmt: skip
+            check_choice(name, getattr(self, name), get_args(choices))
+        if self.gradient is not None:
+            check_choice("gradient", self.gradient, get_args(WeightGradient))
+        for name, limits in _LIMITS.items():
+            check_number(f"the recipe's {name}", getattr(self, name), limits)
+        for name in ("epochs", "batch_size", "accumulate", "halve_every", "seed", "crops"):
+            if not isinstance(getattr(self, name), int):
+                raise InputError(f"the recipe's {name} must be a whole number, not {getattr(self, name)!r}.")
+        if not isinstance(self.centre, bool):
+            raise InputError(f"the recipe's centre must be true or false, not {self.centre!r}.")
+        if self.classes is not None and not (
+            isinstance(self.classes, list) and all(isinstance(name, str) for name in self.classes)
+        ):
+            raise InputError(f"the recipe's classes must be a list of names, not {self.classes!r}.")
+        if self.crops not in (1, 10):
+            raise InputError(f"the recipe's crops must be 1 or 10, not {self.crops}.")
+        if self.batch_size % self.accumulate:
+            raise InputError(
+                f"a batch of {self.batch_size} cannot be divided into {self.accumulate} equal parts: "
+                "change batch_size or accumulate."
+            )
+        object.__setattr__(self, "crop_scale", self.images.scale)
+        object.__setattr__(self, "crop_ratio", self.images.ratio)
+        object.__setattr__(self, "pen_factors", self.strokes.pen)
+        _ = self.raster
+
+    @property
+    def raster(self) -> Raster:
+        """How the network sees a sketch."""
+        return Raster(self.size, self.margin, self.pen)
+
+    @property
+    def images(self) -> ImageAugmentation:
+        """How images change."""
+        return ImageAugmentation(self.crop_scale, self.crop_ratio, self.degrees, self.flip, self.deform)
+
+    @property
+    def strokes(self) -> StrokeAugmentation:
+        """How strokes change."""
+        return StrokeAugmentation(self.remove_strokes, self.pen_factors, self.deform_strokes)
+
+    def network_settings(self, classes: int) -> dict[str, Any]:
+        """Give the arguments of `dabnet.build`."""
+        names = ("precision", "method", "width", "shortcuts", "real_last", "gradient", "input_gradient", "max_k_step")
+        settings = {name: getattr(self, name) for name in names}
+        return {"name": self.network, "classes": classes, "input_size": self.size, **settings}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give every setting, as JSON and TOML can hold it."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))  # type: ignore[no-any-return]
+
+    def to_toml(self) -> str:
+        """Write every setting that is not left out."""
+        values = {key: value for key, value in self.to_dict().items() if value is not None}
+        return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> Recipe:
+        """Take settings by name; whole numbers may stand for real ones."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        for name in settings:
+            if name not in known:
+                raise InputError(f"a recipe has no setting '{name}'.{suggest(name, sorted(known))}")
+        return cls(**settings)
+
+
+_LIMITS = {
+    "width": (0.05, 4),
+    "epochs": (1, 100_000),
+    "batch_size": (1, 65_536),
+    "accumulate": (1, 65_536),
+    "learning_rate": (1e-8, 10),
+    "least_learning_rate": (0, 10),
+    "halve_every": (1, 100_000),
+    "weight_decay": (0, 1),
+    "label_smoothing": (0, 0.9),
+    "seed": (0, 2**31),
+    "validation": (0.01, 0.5),
+}
+
+
+def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe, with `changes` such as `epochs=3`."""
+    try:
+        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"cannot read the recipe '{path}' ({problem.strerror}): check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InputError(f"the recipe '{path}' is not valid TOML ({problem}).") from None
+    try:
+        return change_recipe(Recipe.from_dict(settings), changes)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
+    """Change settings, each as `key=value`; a value is read as TOML, or taken as text.
+
+    >>> change_recipe(Recipe(), ["epochs=3", "method=xnor", "crop_scale=[0.8, 1]"]).epochs
+    3
+    """
+    settings = recipe.to_dict()
+    types = get_type_hints(Recipe)
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise InputError(f"'{change}' changes nothing: write --set KEY=VALUE, such as --set epochs=3.")
+        key = key.strip()
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text.strip()
+        if types.get(key) is float and isinstance(value, int):
+            value = float(value)
+        settings[key] = value
+    return Recipe.from_dict(settings)

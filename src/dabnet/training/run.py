@@ -1,0 +1,160 @@
+"""A run's folder: the recipe, the weights, and what happened, so that it can be resumed, loaded and looked at.
+
+recipe.toml         every setting, with the changes of the command line
+run.json            data set, fold, classes
+metrics.csv         a row an epoch
+traces.csv          a row an epoch and binary layer: alpha, beta, K/n, flips, error
+last.ckpt           all that it takes to go on
+best.safetensors    the weights of the epoch that was best on the validation sketches
+result.json         the test, once, at the end
+curves.png traces.png confusion.png
+tensorboard/
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from dabnet.errors import InputError
+from dabnet.networks.catalog import build
+from dabnet.sketches.raster import Raster
+from dabnet.training.recipe import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import nn
+
+BEST, LAST, RECIPE, RUN = "best.safetensors", "last.ckpt", "recipe.toml", "run.json"
+
+
+class Model(NamedTuple):
+    """A trained network, what its outputs mean, and how it sees sketches."""
+
+    net: nn.Module
+    classes: list[str]
+    raster: Raster
+
+
+def write_beside(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    beside = path.with_name(path.name + ".writing")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as problem:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"cannot write '{path}' ({problem.strerror}): make room, and resume the run.") from None
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    write_beside(path, text.getvalue().encode())
+
+
+def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Raster) -> None:
+    """Write a network's weights with all that is needed to build it again."""
+    about = {"settings": net.settings, "classes": list(classes), "raster": raster.to_dict()}
+    beside = path.with_name(path.name + ".writing")
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
+    try:
+        save_file(tensors, beside, {"dabnet": json.dumps(about)})
+        beside.replace(path)
+    except (OSError, SafetensorError) as problem:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"cannot write '{path}' ({problem}): make room, and resume the run.") from None
+
+
+def load_model(path: str | Path) -> Model:
+    """Load the network of a run's folder, or of a weights file."""
+    path = Path(path)
+    file = path / BEST if path.is_dir() else path
+    if not file.exists():
+        what = "has no finished epoch yet: train it first" if path.is_dir() else "is not there: check the path"
+        raise InputError(f"'{path}' {what}.")
+    try:
+        with safe_open(file, "pt") as opened:
+            about = json.loads((opened.metadata() or {})["dabnet"])
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
+        net = build(**about["settings"])
+        net.load_state_dict(tensors)
+        return Model(net, [str(name) for name in about["classes"]], Raster.from_dict(about["raster"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"'{file}' does not hold a network of dabnet's ({_short(problem)}).") from None
+
+
+def load(path: str | Path) -> nn.Module:
+    """Load a trained network, in eval mode: of a run's folder or a weights file."""
+    if str(path) == "default" and not Path(path).exists():
+        raise InputError("no trained network ships with this version: give the folder of a run.")
+    return load_model(path).net.eval()
+
+
+class RunFolder(NamedTuple):
+    """What a run was begun with."""
+
+    recipe: Recipe
+    data: Path
+    fold: int
+
+
+def begin_run(folder: Path, recipe: Recipe, data: Path, fold: int) -> None:
+    """Make a run's folder, and note what it is begun with."""
+    if (folder / RUN).exists():
+        raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
+    write_beside(folder / RECIPE, recipe.to_toml().encode())
+    write_beside(folder / RUN, json.dumps({"data": str(data.resolve()), "fold": fold}, indent=2).encode())
+
+
+def open_run(folder: Path) -> RunFolder:
+    """Read what a run was begun with."""
+    try:
+        about = json.loads((folder / RUN).read_text())
+        return RunFolder(load_recipe(folder / RECIPE), Path(about["data"]), int(about["fold"]))
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"'{folder}' holds no run that can be resumed ({_short(problem)}).") from None
+
+
+def check_checkpoint(path: Path, net: nn.Module) -> None:
+    """Refuse a checkpoint that cannot be gone on with, before anything is changed."""
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        shapes = {name.removeprefix("net."): tuple(tensor.shape) for name, tensor in saved.items()}
+    except Exception as problem:  # a damaged file may raise anything
+        raise InputError(
+            f"'{path}' is damaged ({_short(problem)}): delete it to start the run over, or restore a copy."
+        ) from None
+    for name, tensor in net.state_dict().items():
+        if shapes.get(name) != tuple(tensor.shape):
+            raise InputError(
+                f"'{path}' is of another network ('{name}' is {shapes.get(name)} there, {tuple(tensor.shape)} here): "
+                "the recipe or the set's classes were changed since; restore them, or begin a new run."
+            )
+
+
+def _short(problem: Exception) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0][:120]

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from dabnet.cli import main
+from dabnet.networks.catalog import build
+from dabnet.sketches.prepare import prepare
+from dabnet.sketches.sources import open_source
+from dabnet.training.recipe import Recipe
+from dabnet.training.run import begin_run, save_weights
+
+RECIPE = Recipe(width=0.125, shortcuts="conv", size=32, classes=["cat", "sun"])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's folder with a network that was never trained."""
+    data = prepare(open_source("synthetic", limit=6), tmp_path / "set.parquet", workers=1).path
+    begin_run(tmp_path / "run", RECIPE, data, fold=1)
+    net = build(**RECIPE.network_settings(2))
+    save_weights(net, tmp_path / "run" / "best.safetensors", ["cat", "sun"], RECIPE.raster)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("crops", [1, 10])
+def test_a_run_is_tested_on_its_own_set_and_fold(run: Path, capsys: pytest.CaptureFixture[str], crops: int) -> None:
+    picture = run.parent / "confusion.png"
+    main_quietly("evaluate", run, "--crops", crops, "-o", picture, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["drawings"] == 4  # two of six drawings a class
+    assert set(found["per_class"]) == {"cat", "sun"}
+    assert 0 <= found["top1"] <= found["top5"] == 1
+    assert picture.stat().st_size > 5_000
+    main_quietly("evaluate", run, "--crops", crops, "-o", picture)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"4 sketches, {crops} view" in printed
+    assert f"top-1 {found['top1']:.2%}" in printed
+
+
+def test_a_weights_file_is_tested_on_any_set(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights, data = run / "best.safetensors", run.parent / "set.parquet"
+    main_quietly("evaluate", weights, "--data", data, "-o", run.parent / "confusion.png", "--json")
+    assert json.loads(capsys.readouterr().out)["drawings"] == 12
+
+
+def test_what_cannot_be_tested_is_one_sentence(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    others = run.parent / "others.safetensors"
+    settings = dataclasses.replace(RECIPE).network_settings(2)
+    save_weights(build(**settings), others, ["dragon", "elf"], RECIPE.raster)
+    for arguments, words in (
+        ([run / "best.safetensors"], "give a prepared set with --data"),
+        ([run.parent / "nothing"], "is not there"),
+        ([run, "--crops", 3], "crops must be 1 or 10"),
+        ([run, "--fold", 8], "has no sketch of the network's classes in fold 8"),
+        ([others, "--data", run.parent / "set.parquet"], "has no sketch of the network's classes"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(["evaluate", *map(str, arguments)])
+        errors = capsys.readouterr().err
+        assert stopped.value.code == 2
+        assert words in errors
+        assert errors.count("\n") == 1
+
+
+def main_quietly(*arguments: object) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    assert ended.value.code in (0, None)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.training.conftest import TINY
+
+from dabnet.errors import InputError
+from dabnet.sketches.raster import rasterize
+from dabnet.sketches.store import SketchSet
+from dabnet.training.data import Batches, Changed, divide, training_loader, validation_loader
+
+
+def test_the_test_fold_is_never_trained_or_chosen_on_and_all_classes_are_everywhere(small_set: Path) -> None:
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, dataclasses.replace(TINY, classes=None), fold=1)
+    assert set(parts.test) == set(np.flatnonzero(sketches.folds == 1))
+    rows = np.concatenate([parts.train, parts.validation, parts.test])
+    assert np.array_equal(np.sort(rows), np.arange(len(sketches)))
+    for part in parts[:3]:
+        assert set(sketches.labels[part]) == set(range(20))
+    assert len(parts.validation) == pytest.approx(0.1 * 800, abs=20)
+
+
+def test_some_classes_are_counted_anew(small_set: Path) -> None:
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, TINY, fold=0)
+    assert parts.classes == TINY.classes
+    for row in np.concatenate(parts[:3]):
+        assert parts.classes[parts.labels[row]] == sketches.classes[sketches.labels[row]]
+    assert len(np.concatenate(parts[:3])) == 300
+
+
+def test_a_set_that_does_not_serve_is_refused_in_a_sentence(small_set: Path) -> None:
+    sketches = SketchSet(small_set)
+    for changes, fold, words in (
+        ({"classes": ["cat", "hause"]}, 0, "has no class 'hause'. Did you mean 'house'"),
+        ({"classes": ["cat"]}, 0, "needs at least two classes"),
+        ({}, 7, "has no fold 7 to test on: it has 0, 1, 2"),
+    ):
+        with pytest.raises(InputError, match=words):
+            divide(sketches, dataclasses.replace(TINY, **changes), fold)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="fewer than a batch of 512: set batch_size to 180 or less"):
+        Batches(divide(sketches, TINY, 0).train, dataclasses.replace(TINY, batch_size=512))
+
+
+def test_an_epoch_shows_every_drawing_once_in_an_order_of_its_own(small_set: Path) -> None:
+    parts = divide(SketchSet(small_set), TINY, fold=0)
+    batches = Batches(parts.train, TINY)
+    orders = []
+    for epoch in (0, 1, 0):
+        batches.set_epoch(epoch)
+        keys = list(batches)
+        assert len(keys) == len(batches) == len(parts.train) // 32
+        orders.append(np.concatenate([key.rows for key in keys]))
+        assert len(set(orders[-1])) == len(orders[-1])
+        assert set(orders[-1]) <= set(parts.train)
+    assert np.array_equal(orders[0], orders[2])
+    assert not np.array_equal(orders[0], orders[1])
+
+
+def test_two_devices_take_the_parts_that_one_takes_in_turn(small_set: Path) -> None:
+    rows = divide(SketchSet(small_set), TINY, fold=0).train
+    one = list(Batches(rows, dataclasses.replace(TINY, accumulate=2)))
+    two = [list(Batches(rows, TINY, devices=2, device=device)) for device in (0, 1)]
+    for step, (first, second) in enumerate(zip(*two, strict=True)):
+        for key, alone in ((first, one[2 * step]), (second, one[2 * step + 1])):
+            assert (key.epoch, key.number) == (alone.epoch, alone.number)
+            assert np.array_equal(key.rows, alone.rows)
+            assert len(key.rows) == 16
+    with pytest.raises(InputError, match="cannot be divided into 5 equal parts"):
+        Batches(rows, TINY, devices=5)
+
+
+def test_a_batch_depends_on_nothing_but_its_key(small_set: Path) -> None:
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, TINY, fold=0)
+    first, second = list(Batches(parts.train, TINY))[:2]
+    state = torch.random.get_rng_state()
+    data = Changed(sketches, parts.labels, TINY)
+    images, labels = data[first]
+    assert torch.equal(torch.random.get_rng_state(), state)
+    torch.manual_seed(5)
+    again, _ = Changed(SketchSet(small_set), parts.labels, TINY)[first]
+    assert torch.equal(images, again)
+    assert not torch.equal(images, data[second][0])
+    assert images.shape == (32, 1, 32, 32)
+    assert labels.tolist() == parts.labels[first.rows].tolist()
+    assert 0.5 < float(images.amax()) <= 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loaders_give_whole_batches(small_set: Path, workers: int) -> None:
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, TINY, fold=0)
+    assert len(list(training_loader(sketches, parts, TINY, workers=workers))) == len(parts.train) // 32
+    found = list(validation_loader(sketches, parts, TINY, workers=workers))
+    images, labels = torch.cat([batch[0] for batch in found]), torch.cat([batch[1] for batch in found])
+    assert labels.tolist() == parts.labels[parts.validation].tolist()
+    row = int(parts.validation[3])
+    assert torch.equal(images[3, 0], torch.from_numpy(rasterize(sketches[row], TINY.raster)) / 255)

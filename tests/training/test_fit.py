@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.training.conftest import TINY
+
+import dabnet
+from dabnet.cli import main
+from dabnet.errors import InputError
+from dabnet.sketches.store import SketchSet
+from dabnet.training.data import divide
+from dabnet.training.evaluate import evaluate
+from dabnet.training.fit import fit
+from dabnet.training.run import begin_run, load_model, open_run
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    "recipe.toml", "run.json", "metrics.csv", "traces.csv", "last.ckpt", "best.safetensors", "result.json",
+    "curves.png", "traces.png", "confusion.png", "tensorboard",
+}  # fmt: skip
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "dabnet", "train", "--threads", "1", *map(str, arguments)]
+
+
+def run(*arguments: object, limit: int | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `dabnet train`; no file may become larger than `limit` bytes."""
+
+    def restrict() -> None:
+        if limit:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=300, env=environment, preexec_fn=restrict
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def finished(small_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from the command line, to its end."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    recipe = folder.with_name("tiny.toml")
+    recipe.write_text(TINY.to_toml())
+    done = run(recipe, "--data", small_set, "--fold", 1, "-o", folder)
+    assert done.returncode == 0, done.stderr
+    for words in ("epoch   3  loss", "images/s", "sketches of fold 1, never seen before: top-1", "curves.png"):
+        assert words in done.stdout
+    return folder
+
+
+def test_a_run_leaves_everything_in_its_folder(finished: Path, small_set: Path) -> None:
+    assert {path.name for path in finished.iterdir()} == FILES
+    begun = open_run(finished)
+    assert (begun.recipe, begun.data, begun.fold) == (TINY, small_set.resolve(), 1)
+    rows = list(csv.DictReader((finished / "metrics.csv").read_text().splitlines()))
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert float(rows[-1]["train_loss"]) < float(rows[0]["train_loss"])
+    traces = list(csv.DictReader((finished / "traces.csv").read_text().splitlines()))
+    assert len(traces) == 3 * len({row["layer"] for row in traces})
+    assert all(0 < float(row["k_share"]) < 1 and 0 < float(row["error"]) < 1 for row in traces)
+
+
+def test_load_gives_the_network_whose_result_was_written(finished: Path, small_set: Path) -> None:
+    model = load_model(finished)
+    assert (model.classes, model.raster) == (TINY.classes, TINY.raster)
+    net = dabnet.load(finished)
+    assert not net.training
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, TINY, fold=1)
+    found = evaluate(net, sketches, parts.test, TINY.raster, labels=parts.labels, class_names=parts.classes)
+    assert found.top1 == json.loads((finished / "result.json").read_text())["top1"]
+    assert torch.equal(
+        net(torch.ones(1, 1, 32, 32)), dabnet.load(finished / "best.safetensors")(torch.ones(1, 1, 32, 32))
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_stopped_in_an_epoch_ends_with_the_same_weights(
+    finished: Path, small_set: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "stopped"
+    arguments = (finished.with_name("tiny.toml"), "--data", small_set, "--fold", 1, "-o", folder)
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while not (folder / "last.ckpt").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    epochs = len((folder / "metrics.csv").read_text().splitlines()) - 1
+    assert 1 <= epochs < 3
+    if number != signal.SIGKILL:
+        assert process.returncode == 130
+        assert errors == f"Stopped. Every finished epoch is kept: go on with: dabnet train --resume {folder}\n"
+    done = run("--resume", folder)
+    assert done.returncode == 0, done.stderr
+    whole, resumed = (torch.load(run / "last.ckpt", weights_only=True) for run in (finished, folder))
+    for name, tensor in whole["state_dict"].items():
+        assert torch.equal(tensor, resumed["state_dict"][name]), name
+    best, again = (load_file(run / "best.safetensors") for run in (finished, folder))
+    assert all(torch.equal(tensor, again[name]) for name, tensor in best.items())
+    assert json.loads((folder / "result.json").read_text()) == json.loads((finished / "result.json").read_text())
+    assert (folder / "traces.csv").read_text() == (finished / "traces.csv").read_text()
+
+
+def test_two_processes_take_the_steps_of_one_that_divides_its_batches(small_set: Path, tmp_path: Path) -> None:
+    script = ROOT / "tests" / "training" / "ddp_losses.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    alone = [sys.executable, str(script), str(small_set), str(tmp_path / "one"), "2"]
+    together = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1",
+        "--master-port", str(free_port()), str(script), str(small_set), str(tmp_path / "two"), "1",
+    ]  # fmt: skip
+    for arguments in (alone, together):
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+        assert done.returncode == 0, done.stderr
+    one = np.array(json.loads((tmp_path / "one" / "losses0.json").read_text()))
+    two = np.array([json.loads((tmp_path / "two" / f"losses{rank}.json").read_text()) for rank in (0, 1)])
+    steps = 20
+    assert len(one) >= 2 * steps
+    assert np.abs(one.reshape(-1, 2).T - two)[:, :steps].max() < 1e-3
+    assert one[-4:].mean() < one[:4].mean()
+
+
+def test_a_network_is_tuned_on_classes_of_ones_own(finished: Path, small_set: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tuned"
+    recipe = dataclasses.replace(TINY, classes=["apple", "car", "fish"], epochs=1)
+    begin_run(folder, recipe, small_set, 0)
+    found = fit(folder, recipe, SketchSet(small_set), 0, start=load_model(finished), device="cpu")
+    assert found is not None
+    assert load_model(folder).classes == ["apple", "car", "fish"]
+    other = dataclasses.replace(recipe, width=0.25)
+    with pytest.raises(InputError, match="is built otherwise"):
+        fit(tmp_path / "other", other, SketchSet(small_set), 0, start=load_model(finished), device="cpu")
+
+
+def test_what_cannot_be_done_is_one_sentence_and_loses_nothing(
+    finished: Path, small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = finished.with_name("tiny.toml")
+    (tmp_path / "bad.toml").write_text("epoch = 3")
+    damaged = tmp_path / "damaged"
+    shutil.copytree(finished, damaged)
+    content = (damaged / "last.ckpt").read_bytes()
+    (damaged / "last.ckpt").write_bytes(content[: len(content) // 2])
+    other = tmp_path / "other"
+    shutil.copytree(finished, other)
+    (other / "recipe.toml").write_text(dataclasses.replace(TINY, classes=["cat", "house", "key"]).to_toml())
+    for arguments, words in (
+        ([tmp_path / "bad.toml", "--data", small_set], "Did you mean 'epochs'?"),
+        ([recipe], "give a prepared set with --data"),
+        ([], "give a prepared set with --data"),
+        ([recipe, "--data", tmp_path / "no.parquet", "-o", tmp_path / "new"], "is not there"),
+        ([recipe, "--data", small_set, "-o", finished], "holds a run already"),
+        ([recipe, "--data", small_set, "--fold", 9, "-o", tmp_path / "new9"], "has no fold 9"),
+        (["--resume", tmp_path / "nothing"], "holds no run that can be resumed"),
+        (["--resume", damaged], "last.ckpt' is damaged"),
+        (["--resume", other], "is of another network"),
+        (["--resume", finished, "--set", "epochs=9"], "leave out the recipe"),
+        ([recipe, "--data", small_set, "--set", "epochs=0"], "epochs must be from 1"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", *map(str, arguments)])
+        errors = capsys.readouterr().err
+        assert stopped.value.code == 2
+        assert words in errors
+        assert errors.count("\n") == 1
+    assert (damaged / "best.safetensors").read_bytes() == (finished / "best.safetensors").read_bytes()
+
+
+def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(finished: Path, small_set: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "full"
+    done = run(finished.with_name("tiny.toml"), "--data", small_set, "-o", folder, "--set", "epochs=1", limit=200_000)
+    assert done.returncode == 2
+    assert "make room, and resume the run" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(folder.glob("*.writing"))
+    again = run("--resume", folder)
+    assert again.returncode == 0, again.stderr
+
+
+def test_files_that_hold_no_network_are_refused_in_a_sentence(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.safetensors").write_bytes(b"rubbish")
+    whole = (finished / "best.safetensors").read_bytes()
+    (tmp_path / "cut.safetensors").write_bytes(whole[:-100])
+    for name, words in {
+        "empty": "has no finished epoch yet",
+        "none": "is not there",
+        "bad.safetensors": "does not hold a network",
+        "cut.safetensors": "does not hold a network",
+    }.items():
+        with pytest.raises(InputError, match=words):
+            dabnet.load(tmp_path / name)
+    with pytest.raises(InputError, match="no trained network ships"):
+        dabnet.load("default")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from tests.training.conftest import TINY
+from torch import Tensor
+
+from dabnet.errors import NonFiniteError
+from dabnet.networks.catalog import build
+from dabnet.networks.convert import binary_layers
+from dabnet.training.callbacks import trace
+from dabnet.training.module import Training, learning_rate
+from dabnet.training.recipe import Recipe
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(8, 1, 32, 32, generator=generator), torch.arange(8) % 5
+
+
+def test_the_papers_schedule_halves_down_to_the_least() -> None:
+    recipe = Recipe(epochs=400)
+    rates = [0.002 * learning_rate(recipe, epoch * 10, 10) for epoch in (0, 49, 50, 100, 250, 399)]
+    assert rates == pytest.approx([0.002, 0.002, 0.001, 0.0005, 0.0000625, 0.00005])
+
+
+def test_one_cycle_rises_then_falls_and_cosine_falls_to_the_least() -> None:
+    one_cycle, cosine = (Recipe(epochs=10, schedule=schedule) for schedule in ("one-cycle", "cosine"))
+    rates = [learning_rate(one_cycle, step, 10) for step in range(101)]
+    assert rates.index(max(rates)) == 30
+    assert max(rates) == pytest.approx(1)
+    assert rates[:31] == sorted(rates[:31])
+    assert rates[30:] == sorted(rates[30:], reverse=True)
+    falling = [learning_rate(cosine, step, 10) for step in range(101)]
+    assert falling == sorted(falling, reverse=True)
+    for last in (rates[-1], falling[-1]):
+        assert last == pytest.approx(0.00005 / 0.002)
+
+
+def test_weight_decay_spares_binary_weights_norms_and_biases() -> None:
+    net = build(**TINY.network_settings(5))
+    training = Training(net, dataclasses.replace(TINY, weight_decay=0.1), steps_an_epoch=1)
+    optimizer = training.configure_optimizers()["optimizer"]
+    decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
+    everything = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    binary = {id(layer.weight) for layer in binary_layers(net)}
+    assert binary
+    assert not decayed & binary
+    assert decayed == {id(p) for p in net.parameters() if p.ndim > 1} - binary
+    assert everything == {id(p) for p in net.parameters()}
+
+
+def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> None:
+    recipe = dataclasses.replace(TINY, precision="fprec")
+    net = build(**recipe.network_settings(5))
+    training = Training(net, recipe, steps_an_epoch=1)
+    training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
+    assert torch.isfinite(training.training_step(batch(), 0))
+    names = [name for name, parameter in net.named_parameters() if parameter.ndim == 1]
+    with torch.no_grad():
+        net.get_parameter(names[3])[0] = float("nan")
+    with pytest.raises(NonFiniteError, match=f"in epoch 1 .* first in '{names[3]}': lower learning_rate"):
+        training.training_step(batch(), 0)
+
+
+def test_a_number_that_a_sign_hides_from_the_loss_is_found_at_the_end_of_the_epoch() -> None:
+    net = build(**TINY.network_settings(5))
+    training = Training(net, TINY, steps_an_epoch=1)
+    training.on_train_epoch_end()
+    name = next(name for name, _ in net.named_parameters() if "norm" in name)
+    with torch.no_grad():
+        net.get_parameter(name)[0] = float("nan")
+    with pytest.raises(NonFiniteError, match=f"in epoch 1 '{name}' is no longer finite: lower learning_rate"):
+        training.on_train_epoch_end()
+
+
+def test_a_layer_whose_output_overflows_is_named() -> None:
+    recipe = dataclasses.replace(TINY, precision="fprec")
+    net = build(**recipe.network_settings(5))
+    head = [name for name, module in net.named_modules() if isinstance(module, torch.nn.Linear)][-1]
+    training = Training(net, recipe, steps_an_epoch=1)
+    training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
+    with torch.no_grad():
+        weight = net.get_parameter(f"{head}.weight")
+        weight.fill_(1e38)
+        weight[0].fill_(-1e38)
+    with pytest.raises(NonFiniteError, match=f"first in what layer '{head}' gives"):
+        training.training_step((batch()[0] * 1e6, batch()[1]), 0)
+
+
+def test_traces_tell_the_values_the_share_the_flips_and_the_error() -> None:
+    net = build(**TINY.network_settings(5))
+    layers = list(binary_layers(net))
+    before = [layer.two_values().mask for layer in layers]
+    with torch.no_grad():
+        layers[0].weight.neg_()
+    rows = trace(net, before, epoch=4)
+    assert [row["layer"] for row in rows] == [layer.name for layer in layers]
+    assert all(row["layer"] for row in rows)
+    assert all(row["flip"] == 0 for row in rows[1:])
+    for row, layer in zip(rows, layers, strict=True):
+        weight = layer.weight.detach()
+        difference = (weight - layer.binary_weight().detach()).square().sum() / weight.square().sum()
+        assert row["error"] == pytest.approx(float(difference), rel=1e-4)
+        assert row["k_share"] == pytest.approx(float(layer.two_values().mask.double().mean()))
+        assert row["alpha"] >= row["beta"] > 0
+        assert row["epoch"] == 4

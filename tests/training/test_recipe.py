@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dabnet.errors import InputError
+from dabnet.training.recipe import Recipe, change_recipe, load_recipe
+
+ROOT = Path(__file__).parents[2] / "recipes"
+RECIPES = sorted(ROOT.rglob("*.toml"))
+VARIANTS = {
+    "fprec": ("fprec", "dab"),
+    "wbin-bwn": ("wbin", "xnor"),
+    "fbin-xnor": ("fbin", "xnor"),
+    "wbin-dab": ("wbin", "dab"),
+    "fbin-dab": ("fbin", "dab"),
+}
+
+
+def test_every_network_variant_and_set_of_the_paper_has_a_recipe_and_a_small_twin() -> None:
+    names = {
+        f"{data}-{network}-{variant}.toml"
+        for data in ("tuberlin", "sketchy")
+        for network in ("sketch-a-net", "resnet18", "googlenet")
+        for variant in VARIANTS
+    }
+    assert {path.name for path in ROOT.glob("*.toml")} == names
+    assert {path.name for path in (ROOT / "small").glob("*.toml")} >= names
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_recipe_says_what_its_name_says_and_leaves_nothing_open(path: Path) -> None:
+    recipe = load_recipe(path)
+    variant = next(variant for variant in VARIANTS if path.stem.endswith(variant))
+    assert (recipe.precision, recipe.method) == VARIANTS[variant]
+    assert recipe.network.replace("_", "-") in path.stem
+    written = tomllib.loads(path.read_text())
+    assert written == {key: value for key, value in recipe.to_dict().items() if value is not None}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.toml")), ids=lambda path: path.stem)
+def test_full_recipes_are_the_papers(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert (recipe.learning_rate, recipe.least_learning_rate, recipe.halve_every) == (0.002, 0.00005, 50)
+    assert (recipe.schedule, recipe.weight_decay, recipe.crops, recipe.centre) == ("steps", 0, 10, True)
+    sizes = (225, 256) if recipe.network == "sketch_a_net" else (224, 128)
+    assert (recipe.size, recipe.batch_size) == sizes
+    assert (recipe.width, recipe.shortcuts, recipe.gradient) == (1, "block", None)
+
+
+def test_a_recipe_survives_being_written() -> None:
+    recipe = Recipe(classes=["cat", 'a "dog"'], max_k_step=0.01, crop_scale=(0.5, 0.9), gradient="ste")
+    assert Recipe.from_dict(tomllib.loads(recipe.to_toml())) == recipe
+
+
+def test_changes_are_read_as_toml_or_as_text() -> None:
+    changes = ["epochs=3", "method=xnor", "width=1", "centre=false", 'classes=["cat", "dog"]', "crop_scale = [0.8, 1]"]
+    recipe = change_recipe(Recipe(), changes)
+    assert (recipe.epochs, recipe.method, recipe.width, recipe.centre) == (3, "xnor", 1.0, False)
+    assert (recipe.classes, recipe.crop_scale) == (["cat", "dog"], (0.8, 1))
+    untouched = {field.name for field in dataclasses.fields(Recipe)} - {
+        "epochs", "method", "width", "centre", "classes", "crop_scale",
+    }  # fmt: skip
+    assert all(getattr(recipe, name) == getattr(Recipe(), name) for name in untouched)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("epoch=3", "no setting 'epoch'. Did you mean 'epochs'?"),
+        ("epochs", "write --set KEY=VALUE"),
+        ("epochs=0", "epochs must be from 1 to"),
+        ("epochs=2.5", "epochs must be a whole number"),
+        ("epochs=many", "epochs must be from"),
+        ("precision=bin", "'bin' is not a precision: choose one of fprec, wbin, fbin. Did you mean"),
+        ("gradient=exakt", "Did you mean 'exact'?"),
+        ("schedule=linear", "choose one of steps, one-cycle, cosine"),
+        ("size=3", "the rasterizer's size must be from 8"),
+        ("crops=5", "crops must be 1 or 10"),
+        ("accumulate=3", "cannot be divided into 3 equal parts"),
+        ("crop_scale=[1, 0.5]", "scale must be two numbers"),
+        ("flip=2", "flip must be from 0 to 1"),
+        ("learning_rate=nan", "learning_rate must be from"),
+        ("centre=7", "centre must be true or false"),
+        ("classes=cat", "classes must be a list of names"),
+    ],
+)
+def test_a_bad_change_is_one_sentence(change: str, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        change_recipe(Recipe(), [change])
+    assert words in str(error.value)
+
+
+def test_a_bad_file_is_named_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    with pytest.raises(InputError, match=r"cannot read the recipe '.*mine.toml' \(No such file"):
+        load_recipe(path)
+    path.write_text("epochs = = 3")
+    with pytest.raises(InputError, match=r"mine.toml' is not valid TOML"):
+        load_recipe(path)
+    path.write_text("lerning_rate = 0.1")
+    with pytest.raises(
+        InputError, match=r"mine.toml: a recipe has no setting 'lerning_rate'. Did you mean 'learning_rate'"
+    ):
+        load_recipe(path)
