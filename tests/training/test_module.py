@@ -10,7 +10,7 @@ from torch import Tensor
 from dabnet.errors import NonFiniteError
 from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
-from dabnet.training.callbacks import trace
+from dabnet.training.callbacks import trace, upper_side
 from dabnet.training.module import Training, learning_rate
 from dabnet.training.recipe import Recipe
 
@@ -93,10 +93,11 @@ def test_a_layer_whose_output_overflows_is_named() -> None:
 def test_traces_tell_the_values_the_share_the_flips_and_the_error() -> None:
     net = build(**TINY.network_settings(5))
     layers = list(binary_layers(net))
-    before = [layer.two_values().mask for layer in layers]
+    before = [upper_side(layer) for layer in layers]
     with torch.no_grad():
         layers[0].weight.neg_()
     rows = trace(net, before, epoch=4)
+    assert rows[0]["flip"] == 1
     assert [row["layer"] for row in rows] == [layer.name for layer in layers]
     assert all(row["layer"] for row in rows)
     assert all(row["flip"] == 0 for row in rows[1:])

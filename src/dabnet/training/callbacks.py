@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from torch import Tensor, nn
 
+    from dabnet.networks.layers import BinaryLayer
     from dabnet.sketches.raster import Raster
 
 
@@ -36,7 +37,7 @@ class Keeper(Checkpoint):
         self._metrics: list[dict[str, Any]] = []
         self._traces: list[dict[str, Any]] = []
         self._best = -1.0
-        self._masks: list[Tensor] = []
+        self._sides: list[Tensor] = []
         self._start = 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class Keeper(Checkpoint):
         training = _training(module)
         recipe = training.recipe
         torch.manual_seed((recipe.seed * 1_000_003 + trainer.current_epoch) * 1_009 + trainer.global_rank)
-        self._masks = [layer.two_values().mask for layer in binary_layers(training.net)]
+        self._sides = [upper_side(layer) for layer in binary_layers(training.net)]
         self._start = time.perf_counter()
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
@@ -70,7 +71,7 @@ class Keeper(Checkpoint):
             "seconds": seconds,
         }
         self._metrics.append(row)
-        self._traces += trace(training.net, self._masks, trainer.current_epoch + 1)
+        self._traces += trace(training.net, self._sides, trainer.current_epoch + 1)
         accuracy = figures.get("validation_accuracy", 0.0)
         improved = accuracy > self._best
         self._best = max(self._best, accuracy)
@@ -104,10 +105,17 @@ def _training(module: LightningModule) -> Training:
 
 
 @torch.no_grad()
-def trace(net: nn.Module, masks: list[Tensor], epoch: int) -> list[dict[str, Any]]:
+def upper_side(layer: BinaryLayer) -> Tensor:
+    """Say which weights take the larger of the two values; whether that is alpha or beta does not matter."""
+    mask, alpha, beta = layer.two_values()
+    return mask.flatten(1) == (alpha >= beta)
+
+
+@torch.no_grad()
+def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any]]:
     """Give a row a binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed sides, the error."""
     rows = []
-    for layer, before in zip(binary_layers(net), masks, strict=True):
+    for layer, before in zip(binary_layers(net), sides, strict=True):
         mask, alpha, beta = layer.two_values()
         weight = layer.weight.flatten(1)
         error = (weight - torch.where(mask.flatten(1), alpha, beta)).square().sum() / weight.square().sum()
@@ -118,7 +126,7 @@ def trace(net: nn.Module, masks: list[Tensor], epoch: int) -> list[dict[str, Any
                 "alpha": float(alpha.abs().mean()),
                 "beta": float(beta.abs().mean()),
                 "k_share": float(mask.double().mean()),
-                "flip": float((mask != before).double().mean()),
+                "flip": float((upper_side(layer) != before).double().mean()),
                 "error": float(error),
             }
         )

@@ -14,9 +14,11 @@ import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from rich.console import Console
+from torch import nn
 
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
+from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import Bar, Keeper
 from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import Evaluation, evaluate
@@ -27,8 +29,6 @@ from dabnet.training.run import LAST, Model, check_checkpoint, load_model, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from torch import nn
 
     from dabnet.sketches.store import SketchSet
     from dabnet.training.recipe import Recipe
@@ -58,6 +58,9 @@ def fit(
     devices, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
     torch.manual_seed(recipe.seed)
     net = build(**recipe.network_settings(len(parts.classes)))
+    if recipe.binary_start is not None:
+        for layer in binary_layers(net):
+            nn.init.normal_(layer.weight, std=recipe.binary_start)
     if start is not None:
         take_over(net, start.net)
     net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

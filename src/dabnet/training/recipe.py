@@ -47,6 +47,9 @@ class Recipe:
     """Of the activations' sign: clipped or approx."""
     centre: bool = True
     """Whether Algorithm 2 centres the weights, or only clamps them."""
+    binary_start: float | None = None
+    """Standard deviation of binary layers' first weights; left out, Kaiming's as in the paper. Smaller weights change
+    sides sooner, which helps short trainings."""
     max_k_step: float | None = None
     """How far K may move in a step, as a share of a filter's weights."""
 
@@ -102,6 +105,8 @@ class Recipe:
         for name in ("epochs", "batch_size", "accumulate", "halve_every", "seed", "crops"):
             if not isinstance(getattr(self, name), int):
                 raise InputError(f"the recipe's {name} must be a whole number, not {getattr(self, name)!r}.")
+        if self.binary_start is not None:
+            check_number("the recipe's binary_start", self.binary_start, (1e-4, 1))
         if not isinstance(self.centre, bool):
             raise InputError(f"the recipe's centre must be true or false, not {self.centre!r}.")
         if self.classes is not None and not (
