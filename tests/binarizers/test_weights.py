@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dabnet.binarizers import TwoValues, binarize, two_values
 from dabnet.binarizers.choices import Method, WeightGradient
-from dabnet.binarizers.weights import _binarize, limited_low_count
+from dabnet.binarizers.weights import _binarize, binarize_with_values, limited_low_count
 from dabnet.errors import InputError, NonFiniteError
 
 CASES: list[tuple[Method, WeightGradient]] = [
@@ -196,3 +196,26 @@ def test_unknown_names_get_their_sentence(arguments: tuple[Any, ...], sentence: 
     with pytest.raises(InputError) as caught:
         binarize(torch.zeros(1, 2), *arguments)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+@pytest.mark.parametrize("scale", [0.3, 2.0])  # within [-1, 1], and beyond
+def test_weights_stored_channels_last_give_the_same_and_stay_so(method: Method, scale: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    plain = (torch.randn(6, 5, 3, 2, generator=generator) * scale).requires_grad_()
+    last = plain.detach().clone(memory_format=torch.channels_last).requires_grad_()
+    grad = torch.randn(plain.shape, generator=generator)
+    for gradient in get_args(WeightGradient):
+        if method == "bnn" and gradient != "ste":
+            continue
+        results = []
+        for weight in (plain, last):
+            weight.grad = None
+            binary, values = binarize_with_values(weight, method, gradient)
+            (binary * grad).sum().backward()
+            results.append((binary.detach(), values, weight.grad))
+        (binary, values, gradients), (other, others, other_gradients) = results
+        assert torch.allclose(binary, other, rtol=1e-6, atol=0)
+        assert torch.equal(values.mask, others.mask)
+        assert torch.allclose(gradients, other_gradients, rtol=1e-5, atol=1e-7)
+        assert other.is_contiguous(memory_format=torch.channels_last)

@@ -64,7 +64,10 @@ def binarize(
     >>> (binarize(w, "dab", "paper") * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward(); w.grad
     tensor([[1.5000, 1.3333, 2.0000, 2.6667]])
     """
-    return binarize_with_values(weight, method, gradient, low_count=low_count, layer=layer)[0]
+    gradient = default_gradient(method) if gradient is None else gradient
+    check_gradient(method, gradient)
+    binary: Tensor = _binarize(weight, method, gradient, low_count, layer)[0]
+    return binary
 
 
 def binarize_with_values(
@@ -79,7 +82,7 @@ def binarize_with_values(
     gradient = default_gradient(method) if gradient is None else gradient
     check_gradient(method, gradient)
     binary, mask, alpha, beta = _binarize(weight, method, gradient, low_count, layer)
-    return binary, TwoValues(mask, alpha.detach(), beta.detach())
+    return binary, TwoValues(_from_rows(mask, weight).flatten(1), alpha.detach(), beta.detach())
 
 
 def two_values(
@@ -138,6 +141,28 @@ def _bnn_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
     return TwoValues(w >= 0, alpha, -alpha)
 
 
+def _is_channels_last(weight: Tensor) -> bool:
+    return weight.ndim == 4 and not weight.is_contiguous() and weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def _to_rows(tensor: Tensor, weight: Tensor) -> Tensor:
+    """Give a tensor of the weight's shape as (filters, n), in the order that the weight has in memory, which is free.
+
+    The two values do not depend on the order of a filter's weights.
+    """
+    if _is_channels_last(weight):
+        tensor = tensor.permute(0, 2, 3, 1)
+    return tensor.reshape(len(weight), -1)
+
+
+def _from_rows(rows: Tensor, weight: Tensor) -> Tensor:
+    """Undo `_to_rows`."""
+    if _is_channels_last(weight):
+        filters, channels, height, width = weight.shape
+        return rows.reshape(filters, height, width, channels).permute(0, 3, 1, 2)
+    return rows.reshape(weight.shape)
+
+
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -167,11 +192,18 @@ def _group_sizes(mask: Tensor) -> tuple[Tensor, Tensor]:
     return k.clamp(min=1), (mask.shape[1] - k).clamp(min=1)
 
 
+def _is_clamped(w: Tensor) -> bool:
+    """Say whether all weights are within [-1, 1], as Algorithm 2 keeps them: then nothing is clipped."""
+    low, high = torch.aminmax(w)
+    return bool(low >= -1) and bool(high <= 1)
+
+
 def _dab_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
     mask, alpha, beta = values
-    k, rest = _group_sizes(mask)
-    share = _select(mask, (1 / k).to(w.dtype), (1 / rest).to(w.dtype))
-    return _ste(g, w, values).mul_(_select(mask, alpha.abs(), beta.abs())).addcmul_(g, share)
+    k, rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
+    if _is_clamped(w):
+        return _select(mask, k + alpha.abs(), rest + beta.abs()).mul_(g)
+    return _ste(g, w, values).mul_(_select(mask, alpha.abs(), beta.abs())).addcmul_(g, _select(mask, k, rest))
 
 
 def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
@@ -184,6 +216,8 @@ def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
 
 
 def _xnor_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+    if _is_clamped(w):
+        return g * (values.alpha + 1 / w.shape[1])
     return _ste(g, w, values).mul_(values.alpha).add_(g / w.shape[1])
 
 
@@ -210,9 +244,8 @@ _METHODS: dict[str, _MethodFormulas] = {
 def _binarize(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    w = weight.reshape(len(weight), -1)
-    mask, alpha, beta = _METHODS[method].values(w, low_count, layer)
-    return _select(mask, alpha, beta).reshape(weight.shape), mask, alpha, beta
+    mask, alpha, beta = _METHODS[method].values(_to_rows(weight, weight), low_count, layer)
+    return _from_rows(_select(mask, alpha, beta), weight), mask, alpha, beta
 
 
 @_binarize.register_fake
@@ -220,7 +253,8 @@ def _(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     filters = weight.shape[0]
-    binary = torch.empty_like(weight, memory_format=torch.contiguous_format)
+    layout = torch.channels_last if _is_channels_last(weight) else torch.contiguous_format
+    binary = torch.empty_like(weight, memory_format=layout)
     mask = weight.new_empty((filters, weight[0].numel()), dtype=torch.bool)
     return binary, mask, weight.new_empty((filters, 1)), weight.new_empty((filters, 1))
 
@@ -232,11 +266,21 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> 
 
 
 def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    weight, mask, alpha, beta = ctx.saved_tensors
-    formula = _METHODS[ctx.method].gradients[ctx.gradient]
-    shape = mask.shape
-    result = formula(grad.reshape(shape), weight.reshape(shape), TwoValues(mask, alpha, beta))
-    return result.reshape(weight.shape), None, None, None, None
+    return _gradient(grad, *ctx.saved_tensors, ctx.method, ctx.gradient), None, None, None, None
+
+
+@torch.library.custom_op("dabnet::binarize_gradient", mutates_args=())
+def _gradient(
+    grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, method: str, gradient: str
+) -> Tensor:
+    formula = _METHODS[method].gradients[gradient]
+    return _from_rows(formula(_to_rows(grad, weight), _to_rows(weight, weight), TwoValues(mask, alpha, beta)), weight)
+
+
+@_gradient.register_fake
+def _(grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, method: str, gradient: str) -> Tensor:
+    layout = torch.channels_last if _is_channels_last(weight) else torch.contiguous_format
+    return torch.empty_like(weight, memory_format=layout)
 
 
 _binarize.register_autograd(_backward, setup_context=_remember)

@@ -1,160 +1,223 @@
-"""`dabnet demo`: a small network learns to tell synthetic sketches apart, then gives up 31 of its 32 bits a weight."""
+"""`dabnet demo`: three small networks learn the same sketches, one with real numbers and two with one bit a number."""
 
 from __future__ import annotations
 
-import copy
+import csv
+import io
 import json
+import math
+import shutil
+import time
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import torch
 import typer
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
 
 from dabnet.binarizers import binarize
-from dabnet.binarizers.choices import Method
+from dabnet.binarizers.choices import Method, Precision
 from dabnet.errors import InputError
-from dabnet.export.summary import binarization_error, summary
-from dabnet.networks.convert import binarize_, binary_layers, constrain_
-from dabnet.paper.figures import draw_weights
-from dabnet.sketches.synthetic import synthetic_sketches
+from dabnet.export.summary import summary
+from dabnet.networks.convert import binary_layers
+from dabnet.paper.figures import DAB_COLOUR, XNOR_COLOUR, draw_weights
+from dabnet.sketches.prepare import prepare
+from dabnet.sketches.raster import Raster, rasterize_batch
+from dabnet.sketches.sheet import SheetRow, draw_sheet
+from dabnet.sketches.sources import open_source
+from dabnet.sketches.store import SketchSet
+from dabnet.training.fit import Stopped, fit
+from dabnet.training.recipe import Recipe
+from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run, write_beside
 
-SIZE = 32
-METHODS: tuple[Method, ...] = ("dab", "xnor", "bnn")
+FOLD = 0
+"""The third of the sketches that the networks are tested on."""
+
+
+class Kind(NamedTuple):
+    """One of the networks that are compared."""
+
+    name: str
+    folder: str
+    precision: Precision
+    method: Method
+    about: str
+    colour: str
+
+
+KINDS = (
+    Kind("FPrec", "demo-fprec", "fprec", "dab", "real weights, real inputs of layers", "#475569"),
+    Kind("XNOR-Net", "demo-xnor", "fbin", "xnor", "one bit each; a filter's two values are +a and -a", XNOR_COLOUR),
+    Kind("DAB-Net", "demo-dab", "fbin", "dab", "one bit each; a filter's two values fit its weights", DAB_COLOUR),
+)
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
-    epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each of the two trainings.", min=1)] = 8,
-    sketches: Annotated[int, typer.Option(help="How many sketches to draw.", min=128)] = 1800,
-    seed: Annotated[int, typer.Option(help="The same seed on as many threads gives the same figures.")] = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for pictures and networks.")] = Path("demo"),
+    epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each network.", min=1)] = 4,
+    sketches: Annotated[int, typer.Option(help="Sketches of each thing; a third is for the test.", min=10)] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed on as many threads gives the same figures.", min=0)] = 0,
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
-    """Train a small sketch network, binarize it, and show what that did.
+    """Train three small sketch networks, and compare them by what they get right and how many bytes they take.
 
-    Draws sketches of simple things, trains a real-valued network on them, and prints for each layer how much is lost
-    when two values a filter, found by DAB, XNOR-Net or BNN, stand for its weights. Then trains the binary network and
-    compares. Ends with a picture of one filter.
+    Draws sketches of simple things and trains one network with real numbers and two with one bit a number, XNOR-Net and
+    DAB-Net, by one recipe. If it is stopped, run the same command again: it goes on where it was.
     """
-    console = Console(quiet=as_json)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(
-            f"cannot write to '{output}' ({problem.strerror}): choose another folder with --output."
-        ) from None
+    start = time.perf_counter()
+    console = Console(quiet=as_json, highlight=False)
     if threads:
         torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    images, labels, names = synthetic_sketches(sketches, SIZE, seed)
-    x = torch.from_numpy(images)[:, None] / 255.0  # (sketches, 1, SIZE, SIZE), ink 1
-    y = torch.from_numpy(labels)
-    held_out = len(x) // 5
-    train, test = (x[held_out:], y[held_out:]), (x[:held_out], y[:held_out])
-
-    net = _network(len(names))
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn(),
-        console=console, transient=True,
-    ) as progress:  # fmt: skip
-        _train(net, *train, epochs, progress, "real-valued network")
-        accuracy = {"real": _accuracy(net, *test)}
-        layers = _compare(net)
-        binary = copy.deepcopy(net)
-        binarize_(binary, precision="wbin", method="dab")
-        constrain_(binary, centre=False)
-        accuracy["binary, before training"] = _accuracy(binary, *test)
-        _train(binary, *train, epochs, progress, "binary network     ")
-        accuracy["binary"] = _accuracy(binary, *test)
-    totals = summary(binary, (1, SIZE, SIZE), names)
-    picture = _picture(net, layers, output)
-
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        drawn = _draw_sketches(output, sketches, console)
+        results = [_train(kind, output / kind.folder, drawn, epochs, seed, console) for kind in KINDS]
+        pictures = {name: output / f"{name}.png" for name in ("sketches", "curves", "split")}
+        _draw_curves(output, pictures["curves"])
+        _draw_split(load_model(output / KINDS[-1].folder).net, pictures["split"])
+    except (Stopped, KeyboardInterrupt):
+        typer.echo("Stopped. Every finished epoch is kept: run the same command again to go on.", err=True)
+        raise typer.Exit(130) from None
+    except OSError as problem:
+        raise InputError(
+            f"cannot write to '{output}' ({problem.strerror or problem}): choose another folder with --output."
+        ) from None
+    tested = int((drawn.folds == FOLD).sum())
     if as_json:
-        figures = {"layers": layers, "accuracy": accuracy, "bytes": totals.bytes, "picture": str(picture)}
-        typer.echo(json.dumps({**figures, "float_bytes": totals.float_bytes}, indent=2))
+        figures = {"sketches": len(drawn), "tested": tested, "epochs": epochs, "seed": seed, "networks": results}
+        typer.echo(json.dumps({**figures, "pictures": {name: str(path) for name, path in pictures.items()}}, indent=2))
         return
-    console.print(_table(layers))
+    console.print(_table(results, tested))
+    console.print(_conclude(results, tested))
+    console.print(f"How they learned: {pictures['curves']}. The weights of one filter: {pictures['split']}.")
     console.print(
-        f"Right on {held_out} sketches it never saw: {accuracy['real']:.1%} with real weights; with one bit a weight "
-        f"{accuracy['binary, before training']:.1%} at once and {accuracy['binary']:.1%} after training."
+        f"All took {time.perf_counter() - start:.0f} s. The networks are in {output}: see {KINDS[-1].folder}."
     )
+
+
+def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
+    """Draw the sketches, or take those of an earlier demo, and a sheet of some of them."""
+    path, source = output / "sketches.parquet", open_source("synthetic", limit=each)
+    if path.exists():
+        found = SketchSet(path)
+        if found.info.title != source.title:
+            raise InputError(f"'{path}' holds other sketches: choose another folder with --output.")
+        if len(found) != each * len(found.classes):
+            for kind in KINDS:  # they learned from other sketches
+                _remove_run(output / kind.folder)
+            path.unlink()
+    if not path.exists():
+        prepare(source, path, workers=1)
+    sketches = SketchSet(path)
+    rows = []
+    for label, name in enumerate(sketches.classes):
+        shown = sketches.read(np.flatnonzero(sketches.labels == label)[:12])
+        rows.append(SheetRow(name, "", list(rasterize_batch(shown, Raster(size=64)))))
+    picture = io.BytesIO()
+    draw_sheet(rows).save(picture, "PNG", optimize=True)
+    write_beside(output / "sketches.png", picture.getvalue())
     console.print(
-        f"Size: about {totals.bytes:,} bytes packed, {totals.float_bytes:,} as float32, "
-        f"{totals.float_bytes / totals.bytes:.1f} times smaller."
+        f"A program drew {len(sketches):,} sketches of {len(rows)} things, no two alike: see {output / 'sketches.png'}."
     )
-    console.print(f"Picture of one filter: {picture}")
+    return sketches
 
 
-def _network(classes: int) -> nn.Sequential:
-    """Build four convolutions and a linear layer in the usual order: convolution, batch norm, ReLU."""
-    layers: list[nn.Module] = []
-    for channels_in, channels, stride in ((1, 16, 1), (16, 32, 2), (32, 64, 2), (64, 64, 2)):
-        layers.append(nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False))
-        layers += [nn.BatchNorm2d(channels), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+def _recipe(kind: Kind, epochs: int, seed: int) -> Recipe:
+    """Give the recipe of all three, small enough for two cores."""
+    return Recipe(
+        network="resnet18", precision=kind.precision, method=kind.method, width=0.25, shortcuts="conv", size=48,
+        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,
+    )  # fmt: skip
 
 
-def _train(net: nn.Module, x: Tensor, y: Tensor, epochs: int, progress: Progress, description: str) -> None:
-    batches = len(x) // 64
-    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=epochs * batches)
-    task = progress.add_task(description, total=epochs * batches, note="")
-    net.train()
-    for _ in range(epochs):
-        for batch in torch.randperm(len(x))[: batches * 64].view(batches, 64):
-            loss = nn.functional.cross_entropy(net(x[batch]), y[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-            constrain_(net, centre=False)
-            progress.update(task, advance=1, note=f"loss {loss.item():.3f}")
+def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int, console: Console) -> dict[str, Any]:
+    """Train a network, from where an earlier demo with these settings left it, and test it."""
+    recipe = _recipe(kind, epochs, seed)
+    if (folder / RUN).exists() and not _began_alike(folder, recipe, sketches):
+        _remove_run(folder)
+    if not (folder / RUN).exists():
+        begin_run(folder, recipe, sketches.path, FOLD)
+    before = f", after {len(_validation(folder))} epochs of an earlier demo" if (folder / LAST).exists() else ""
+    console.print(f"\n[bold]{kind.name}[/]: {kind.about}{before}")
+    found = fit(folder, recipe, sketches, FOLD, device="cpu", console=console)
+    assert found is not None  # there is one process only
+    model = load_model(folder)
+    size = summary(model.net, (1, recipe.size, recipe.size), model.classes)
+    names = {"name": kind.name, "precision": kind.precision, "method": kind.method}
+    return {**names, "accuracy": found.top1, "bytes": size.bytes, "float_bytes": size.float_bytes}
 
 
-@torch.no_grad()
-def _accuracy(net: nn.Module, x: Tensor, y: Tensor) -> float:
-    net.eval()
-    return float((net(x).argmax(dim=1) == y).double().mean())
+def _began_alike(folder: Path, recipe: Recipe, sketches: SketchSet) -> bool:
+    try:
+        return open_run(folder) == (recipe, sketches.path.resolve(), FOLD)
+    except InputError:
+        return False
 
 
-def _compare(net: nn.Module) -> list[dict[str, Any]]:
-    """Give a row a layer that can be binary: its filters, K/n and each method's error, before any training of it."""
-    binary = copy.deepcopy(net)
-    binarize_(binary, precision="wbin", method="dab")
-    rows: list[dict[str, Any]] = []
-    for layer in binary_layers(binary):
-        weight = layer.weight.detach()
-        errors = {f"error_{method}": binarization_error(weight, binarize(weight, method)) for method in METHODS}
-        k_share = float(layer.two_values().mask.double().mean())
-        sizes = {"filters": len(weight), "n": layer.weights_a_filter}
-        rows.append({"layer": layer.name, **sizes, "k_share": k_share, **errors})
-    return rows
+def _remove_run(folder: Path) -> None:
+    if (folder / RUN).exists():
+        shutil.rmtree(folder)
 
 
-def _table(layers: list[dict[str, Any]]) -> Table:
-    table = Table("layer", title="What is lost when two values stand for all weights of a filter", title_justify="left")
-    for heading in ("weights", "bits", "packed", "K/n", "dab", "xnor", "bnn"):
+def _validation(folder: Path) -> list[float]:
+    """Read the accuracy on the validation sketches after each epoch."""
+    with (folder / "metrics.csv").open(newline="") as file:
+        return [float(row["validation_accuracy"]) for row in csv.DictReader(file)]
+
+
+def _table(results: list[dict[str, Any]], tested: int) -> Table:
+    table = Table("network", title=f"Right on {tested:,} sketches that no network saw before", title_justify="left")
+    for heading in ("right", "bytes, about", "as float32", "times smaller"):
         table.add_column(heading, justify="right")
-    for row in layers:
-        weights = row["filters"] * row["n"]
-        packed = weights + 64 * row["filters"]  # and two floats a filter
-        errors = [f"{row[f'error_{method}']:.4g}" for method in METHODS]
-        shape = f"{row['filters']}x{row['n']}"
-        table.add_row(row["layer"], shape, f"{32 * weights:,}", f"{packed:,}", f"{row['k_share']:.3f}", *errors)
-    table.caption = "dab, xnor, bnn: squared error as a share of the weights' squares"
+    for row in results:
+        sizes = (f"{row['bytes']:,}", f"{row['float_bytes']:,}", f"{row['float_bytes'] / row['bytes']:.1f}")
+        table.add_row(row["name"], f"{row['accuracy']:.1%}", *sizes)
     return table
 
 
-def _picture(net: nn.Module, layers: list[dict[str, Any]], output: Path) -> Path:
-    """Draw the filter of the largest layer on which DAB gains most over XNOR-Net."""
-    largest = max(layers, key=lambda row: row["filters"] * row["n"])["layer"]
-    weights = cast("Tensor", net.get_submodule(largest).weight).detach().flatten(1)
+def _conclude(results: list[dict[str, Any]], tested: int) -> str:
+    """Say what the figures mean, and no more than they do."""
+    real, xnor, dab = (row["accuracy"] for row in results)
+    smaller = results[-1]["float_bytes"] / results[-1]["bytes"]
+    loss = f"gets {100 * (real - dab):.1f} sketches in a hundred fewer right" if real > dab else "gets no fewer right"
+    first = f"With one bit a weight DAB-Net is {smaller:.0f} times smaller, and {loss} than with real numbers."
+    gain = dab - xnor
+    noise = 2 * math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)  # two standard errors
+    if abs(gain) <= noise:
+        return f"{first} It does about as well as XNOR-Net: {100 * abs(gain):.1f} in a hundred apart can be chance."
+    return f"{first} It gets {100 * abs(gain):.1f} in a hundred {'more' if gain > 0 else 'fewer'} right than XNOR-Net."
+
+
+def _draw_curves(output: Path, path: Path) -> None:
+    """Draw what each network got right on the validation sketches, epoch by epoch."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")  # not pyplot's, which would pick a backend for everyone
+    axes = figure.subplots()
+    for kind in KINDS:
+        shares = _validation(output / kind.folder)
+        label = f"{kind.name}: {shares[-1]:.1%} at the end"
+        axes.plot(range(1, len(shares) + 1), shares, "o-", color=kind.colour, linewidth=2, label=label)
+    axes.set(xlabel="epoch", ylabel="right", title="Sketches held back from training, after each epoch", ylim=(0, 1.02))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.grid(color="#e2e8f0")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=False)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
+    write_beside(path, picture.getvalue())
+
+
+def _draw_split(net: nn.Module, path: Path) -> None:
+    """Draw the filter of the largest binary layer on which DAB gains most over XNOR-Net."""
+    layer = max(binary_layers(net), key=lambda layer: layer.weight.numel())
+    weights = layer.weight.detach().flatten(1)
     dab, xnor = ((weights - binarize(weights, method)).square().sum(dim=1) for method in ("dab", "xnor"))
     chosen = int(((xnor - dab) / weights.square().sum(dim=1)).argmax())
-    path = output / "split.png"
-    draw_weights(weights[chosen].numpy(), path, f"Filter {chosen} of layer {largest}, and the values that stand for it")
-    return path
+    title = f"Filter {chosen} of layer {layer.name}, and the values that stand for it"
+    draw_weights(weights[chosen].numpy(), path, title)
