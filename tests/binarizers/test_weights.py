@@ -208,11 +208,12 @@ def test_weights_stored_channels_last_give_the_same_and_stay_so(method: Method, 
     for gradient in get_args(WeightGradient):
         if method == "bnn" and gradient != "ste":
             continue
-        results = []
+        results: list[Any] = []
         for weight in (plain, last):
             weight.grad = None
             binary, values = binarize_with_values(weight, method, gradient)
             (binary * grad).sum().backward()
+            assert weight.grad is not None
             results.append((binary.detach(), values, weight.grad))
         (binary, values, gradients), (other, others, other_gradients) = results
         assert torch.allclose(binary, other, rtol=1e-6, atol=0)
