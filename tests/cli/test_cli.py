@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dabnet
 from dabnet.cli import COMMANDS
+from dabnet.cli.demo import conclude
+from dabnet.sketches.prepare import prepare
+from dabnet.sketches.sources.synthetic import open_synthetic
+from dabnet.sketches.store import SketchSet
 
 
 def run(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -34,38 +42,93 @@ def test_help_lists_every_command_and_teaches() -> None:
     for name, line in COMMANDS.items():
         assert f"{name}  {line}" in listed
     text = run("demo", "--help").stdout
-    for words in ("--output", "--json", "Folder for the picture"):
+    for words in ("--output", "--json", "Folder for pictures and networks"):
         assert words in text
 
 
-def test_demo_prints_the_table_and_draws_the_picture(tmp_path: Path) -> None:
-    done = run("demo", "--output", str(tmp_path / "new" / "demo"), "--epochs", "1", "--sketches", "128")
+DEMO = ("demo", "--epochs", "2", "--sketches", "10", "--threads", "1", "--output")
+"""A demo that learns next to nothing, in seconds; its folder follows."""
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """Run the demo in a folder and give its figures, but for the paths."""
+    done = run(*DEMO, str(folder), "--json")
     assert done.returncode == 0, done.stderr
-    for words in ("dab", "xnor", "bnn", "K/n", "packed", "times smaller"):
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert {Path(path).parent for path in found.pop("pictures").values()} == {folder}
+    return found
+
+
+@pytest.fixture(scope="module")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a demo that was run to its end."""
+    folder = tmp_path_factory.mktemp("new") / "deep" / "demo"
+    done = run(*DEMO, str(folder))
+    assert done.returncode == 0, done.stderr
+    for words in ("200 sketches of 20 things", "FPrec", "XNOR-Net", "DAB-Net", "epoch   2  loss", "times smaller"):
         assert words in done.stdout
     assert "…" not in done.stdout
-    assert (tmp_path / "new" / "demo" / "split.png").stat().st_size > 10_000
+    assert "earlier demo" not in done.stdout
+    return folder
 
 
-def test_demo_as_json_is_reproducible_and_dab_loses_least(tmp_path: Path) -> None:
-    arguments = (
-        "demo",
-        "--output",
-        str(tmp_path),
-        "--epochs",
-        "1",
-        "--sketches",
-        "128",
-        "--threads",
-        "1",
-        "--json",
+def test_demo_draws_its_pictures(demo_folder: Path) -> None:
+    for name in ("sketches.png", "curves.png", "split.png"):
+        assert (demo_folder / name).stat().st_size > 10_000
+    assert not list(demo_folder.rglob("*.writing"))
+
+
+def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dabnet", *DEMO, str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    first, second = (json.loads(run(*arguments).stdout) for _ in range(2))
-    assert first == second
-    assert len(first["layers"]) == 4
-    for layer in first["layers"]:
-        assert layer["error_dab"] <= layer["error_xnor"] <= layer["error_bnn"]
-        assert 0 < layer["k_share"] < 1
+    until = time.monotonic() + 120
+    while not (tmp_path / "demo-xnor" / "last.ckpt").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "Stopped. Every finished epoch is kept: run the same command again to go on.\n"
+    assert not (tmp_path / "demo-dab" / "result.json").exists()
+
+    weights = demo_folder / "demo-dab" / "best.safetensors"
+    before = weights.stat().st_mtime_ns
+    found = figures(demo_folder)
+    assert weights.stat().st_mtime_ns == before
+    assert figures(tmp_path) == found
+    real, xnor, dab = found["networks"]
+    assert [network["name"] for network in found["networks"]] == ["FPrec", "XNOR-Net", "DAB-Net"]
+    assert all(0 <= network["accuracy"] <= 1 for network in found["networks"])
+    assert real["float_bytes"] > real["bytes"] > 15 * dab["bytes"]
+    assert xnor["bytes"] == dab["bytes"]
+
+    changed = run(*DEMO, str(tmp_path), "--sketches", "11")
+    assert changed.returncode == 0, changed.stderr
+    assert "220 sketches" in changed.stdout
+    assert changed.stdout.count("epoch   1  loss") == 3  # what was learned from other sketches does not count
+    assert "earlier demo" not in changed.stdout
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "words"),
+    [
+        ((0.99, 0.90, 0.97), ["20 times smaller", "2.0 sketches in a hundred fewer", "7.0 in a hundred more right"]),
+        ((0.99, 0.97, 0.90), ["9.0 sketches in a hundred fewer", "7.0 in a hundred fewer right than XNOR-Net"]),
+        (
+            (0.96, 0.96, 0.97),
+            ["gets no fewer right", "about as well as XNOR-Net", "1.0 in a hundred apart can be chance"],
+        ),
+        ((1.0, 1.0, 1.0), ["gets no fewer right", "about as well as XNOR-Net"]),
+    ],
+)
+def test_demo_claims_no_more_than_its_figures(accuracies: tuple[float, ...], words: list[str]) -> None:
+    rows = [{"accuracy": accuracy, "bytes": 100, "float_bytes": 2000} for accuracy in accuracies]
+    said = conclude(rows, tested=1000)
+    for part in words:
+        assert part in said
 
 
 @pytest.mark.parametrize(
@@ -85,8 +148,17 @@ def test_bad_words_on_the_command_line_exit_with_2(arguments: list[str], words: 
 
 def test_an_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    done = run("demo", "--output", str(tmp_path / "file"), "--epochs", "1", "--sketches", "128")
+    done = run(*DEMO, str(tmp_path / "file"))
     assert done.returncode == 2
     assert done.stderr.startswith("dabnet: cannot write to ")
     assert "--output" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_demo_leaves_a_set_alone_that_it_did_not_draw(tmp_path: Path) -> None:
+    prepare(dataclasses.replace(open_synthetic(2), title="Mine"), tmp_path / "sketches.parquet", workers=1)
+    done = run(*DEMO, str(tmp_path))
+    assert done.returncode == 2
+    assert "holds other sketches: choose another folder with --output" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert SketchSet(tmp_path / "sketches.parquet").info.title == "Mine"

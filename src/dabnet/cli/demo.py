@@ -29,7 +29,7 @@ from dabnet.paper.figures import DAB_COLOUR, XNOR_COLOUR, draw_weights
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.sheet import SheetRow, draw_sheet
-from dabnet.sketches.sources import open_source
+from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe
@@ -93,17 +93,14 @@ def demo(
         figures = {"sketches": len(drawn), "tested": tested, "epochs": epochs, "seed": seed, "networks": results}
         typer.echo(json.dumps({**figures, "pictures": {name: str(path) for name, path in pictures.items()}}, indent=2))
         return
-    console.print(_table(results, tested))
-    console.print(_conclude(results, tested))
-    console.print(f"How they learned: {pictures['curves']}. The weights of one filter: {pictures['split']}.")
-    console.print(
-        f"All took {time.perf_counter() - start:.0f} s. The networks are in {output}: see {KINDS[-1].folder}."
-    )
+    console.print("", _table(results, tested), conclude(results, tested), sep="\n")
+    console.print(f"How they learned: {pictures['curves']}, and the weights of one filter: {pictures['split']}")
+    console.print(f"All of it took {time.perf_counter() - start:.0f} s.")
 
 
 def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
     """Draw the sketches, or take those of an earlier demo, and a sheet of some of them."""
-    path, source = output / "sketches.parquet", open_source("synthetic", limit=each)
+    path, source = output / "sketches.parquet", open_synthetic(each)
     if path.exists():
         found = SketchSet(path)
         if found.info.title != source.title:
@@ -122,9 +119,7 @@ def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
     picture = io.BytesIO()
     draw_sheet(rows).save(picture, "PNG", optimize=True)
     write_beside(output / "sketches.png", picture.getvalue())
-    console.print(
-        f"A program drew {len(sketches):,} sketches of {len(rows)} things, no two alike: see {output / 'sketches.png'}."
-    )
+    console.print(f"{len(sketches):,} sketches of {len(rows)} things, drawn by a program: {output / 'sketches.png'}")
     return sketches
 
 
@@ -145,12 +140,14 @@ def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int
         begin_run(folder, recipe, sketches.path, FOLD)
     before = f", after {len(_validation(folder))} epochs of an earlier demo" if (folder / LAST).exists() else ""
     console.print(f"\n[bold]{kind.name}[/]: {kind.about}{before}")
-    found = fit(folder, recipe, sketches, FOLD, device="cpu", console=console)
-    assert found is not None  # there is one process only
+    result = folder / "result.json"
+    if not result.exists():
+        fit(folder, recipe, sketches, FOLD, device="cpu", console=console)
+    accuracy = json.loads(result.read_text())["top1"]
     model = load_model(folder)
     size = summary(model.net, (1, recipe.size, recipe.size), model.classes)
     names = {"name": kind.name, "precision": kind.precision, "method": kind.method}
-    return {**names, "accuracy": found.top1, "bytes": size.bytes, "float_bytes": size.float_bytes}
+    return {**names, "accuracy": accuracy, "bytes": size.bytes, "float_bytes": size.float_bytes}
 
 
 def _began_alike(folder: Path, recipe: Recipe, sketches: SketchSet) -> bool:
@@ -181,7 +178,7 @@ def _table(results: list[dict[str, Any]], tested: int) -> Table:
     return table
 
 
-def _conclude(results: list[dict[str, Any]], tested: int) -> str:
+def conclude(results: list[dict[str, Any]], tested: int) -> str:
     """Say what the figures mean, and no more than they do."""
     real, xnor, dab = (row["accuracy"] for row in results)
     smaller = results[-1]["float_bytes"] / results[-1]["bytes"]
