@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -37,6 +38,8 @@ from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run, writ
 
 FOLD = 0
 """The third of the sketches that the networks are tested on."""
+CHANCE = 0.02
+"""Two trainings of a network that differ in nothing but their seed can get so different a share right."""
 
 
 class Kind(NamedTuple):
@@ -59,7 +62,7 @@ KINDS = (
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for pictures and networks.")] = Path("demo"),
-    epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each network.", min=1)] = 4,
+    epochs: Annotated[int, typer.Option(help="Passes over the sketches, for each network.", min=1)] = 5,
     sketches: Annotated[int, typer.Option(help="Sketches of each thing; a third is for the test.", min=10)] = 200,
     seed: Annotated[int, typer.Option(help="The same seed on as many threads gives the same figures.", min=0)] = 0,
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
@@ -101,15 +104,13 @@ def demo(
 def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
     """Draw the sketches, or take those of an earlier demo, and a sheet of some of them."""
     path, source = output / "sketches.parquet", open_synthetic(each)
-    if path.exists():
-        found = SketchSet(path)
-        if found.info.title != source.title:
-            raise InputError(f"'{path}' holds other sketches: choose another folder with --output.")
-        if len(found) != each * len(found.classes):
-            for kind in KINDS:  # they learned from other sketches
-                _remove_run(output / kind.folder)
-            path.unlink()
-    if not path.exists():
+    found = SketchSet(path) if path.exists() else None
+    if found is not None and found.info.title != source.title:
+        raise InputError(f"'{path}' holds other sketches: choose another folder with --output.")
+    if found is None or len(found) != each * len(found.classes):
+        for kind in KINDS:
+            (output / kind.folder / RUN).unlink(missing_ok=True)  # it learned from other sketches, and must start over
+        path.unlink(missing_ok=True)
         prepare(source, path, workers=1)
     sketches = SketchSet(path)
     rows = []
@@ -127,16 +128,16 @@ def _recipe(kind: Kind, epochs: int, seed: int) -> Recipe:
     """Give the recipe of all three, small enough for two cores."""
     return Recipe(
         network="resnet18", precision=kind.precision, method=kind.method, width=0.25, shortcuts="conv", size=48,
-        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,
+        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.01, schedule="one-cycle", seed=seed, crops=1,
     )  # fmt: skip
 
 
 def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int, console: Console) -> dict[str, Any]:
     """Train a network, from where an earlier demo with these settings left it, and test it."""
     recipe = _recipe(kind, epochs, seed)
-    if (folder / RUN).exists() and not _began_alike(folder, recipe, sketches):
-        _remove_run(folder)
-    if not (folder / RUN).exists():
+    if not _began_alike(folder, recipe, sketches):
+        if folder.exists():
+            shutil.rmtree(folder)
         begin_run(folder, recipe, sketches.path, FOLD)
     before = f", after {len(_validation(folder))} epochs of an earlier demo" if (folder / LAST).exists() else ""
     console.print(f"\n[bold]{kind.name}[/]: {kind.about}{before}")
@@ -151,15 +152,9 @@ def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int
 
 
 def _began_alike(folder: Path, recipe: Recipe, sketches: SketchSet) -> bool:
-    try:
+    with suppress(InputError):
         return open_run(folder) == (recipe, sketches.path.resolve(), FOLD)
-    except InputError:
-        return False
-
-
-def _remove_run(folder: Path) -> None:
-    if (folder / RUN).exists():
-        shutil.rmtree(folder)
+    return False
 
 
 def _validation(folder: Path) -> list[float]:
@@ -182,13 +177,14 @@ def conclude(results: list[dict[str, Any]], tested: int) -> str:
     """Say what the figures mean, and no more than they do."""
     real, xnor, dab = (row["accuracy"] for row in results)
     smaller = results[-1]["float_bytes"] / results[-1]["bytes"]
-    loss = f"gets {100 * (real - dab):.1f} sketches in a hundred fewer right" if real > dab else "gets no fewer right"
-    first = f"With one bit a weight DAB-Net is {smaller:.0f} times smaller, and {loss} than with real numbers."
+    loss = f"{100 * (real - dab):.1f} sketches in a hundred fewer" if real > dab else "no fewer sketches"
+    said = f"One bit a weight makes DAB-Net {smaller:.0f} times smaller; it gets {loss} right than with real numbers."
     gain = dab - xnor
-    noise = 2 * math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)  # two standard errors
-    if abs(gain) <= noise:
-        return f"{first} It does about as well as XNOR-Net: {100 * abs(gain):.1f} in a hundred apart can be chance."
-    return f"{first} It gets {100 * abs(gain):.1f} in a hundred {'more' if gain > 0 else 'fewer'} right than XNOR-Net."
+    error = math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)
+    if abs(gain) <= max(2 * error, CHANCE):
+        return f"{said} XNOR-Net does about as well: {100 * abs(gain):.1f} in a hundred apart can be chance."
+    more = "more" if gain > 0 else "fewer"
+    return f"{said} In this one training of each it gets {100 * abs(gain):.1f} in a hundred {more} right than XNOR-Net."
 
 
 def _draw_curves(output: Path, path: Path) -> None:

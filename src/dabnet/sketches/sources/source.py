@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +32,7 @@ class Drawing(NamedTuple):
 
 
 @dataclass
-class Source:
+class Source(ABC):
     """Drawings in pieces. A piece is what one process reads at a time; a source can be sent to another process."""
 
     path: Path
@@ -41,13 +42,13 @@ class Source:
     folds: int
     """How many folds the set gets if the source does not bring its own."""
 
+    @abstractmethod
     def __len__(self) -> int:
         """Count the pieces."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, piece: int) -> Iterator[Drawing]:
         """Read the drawings of a piece."""
-        raise NotImplementedError
 
     def __post_init__(self) -> None:
         if not self.classes:
