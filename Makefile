@@ -15,7 +15,7 @@ export CXX
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: $(VENV)/ready  ## set up, then train and binarize a small sketch network and show what that did
+demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and binary, and compare them
 	$(BIN)/dabnet demo
 
 test: check  ## set up, then pass every check and test

@@ -39,7 +39,7 @@ from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run, writ
 FOLD = 0
 """The third of the sketches that the networks are tested on."""
 CHANCE = 0.02
-"""Two trainings of a network that differ in nothing but their seed can get so different a share right."""
+"""About so much can two trainings differ in what they get right, if nothing but the seed does."""
 
 
 class Kind(NamedTuple):
@@ -128,7 +128,7 @@ def _recipe(kind: Kind, epochs: int, seed: int) -> Recipe:
     """Give the recipe of all three, small enough for two cores."""
     return Recipe(
         network="resnet18", precision=kind.precision, method=kind.method, width=0.25, shortcuts="conv", size=48,
-        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.01, schedule="one-cycle", seed=seed, crops=1,
+        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,
     )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def conclude(results: list[dict[str, Any]], tested: int) -> str:
     gain = dab - xnor
     error = math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)
     if abs(gain) <= max(2 * error, CHANCE):
-        return f"{said} XNOR-Net does about as well: {100 * abs(gain):.1f} in a hundred apart can be chance."
+        return f"{said} XNOR-Net does about as well: {100 * abs(gain):.1f} in a hundred more or fewer is chance."
     more = "more" if gain > 0 else "fewer"
     return f"{said} In this one training of each it gets {100 * abs(gain):.1f} in a hundred {more} right than XNOR-Net."
 
@@ -193,8 +193,7 @@ def _draw_curves(output: Path, path: Path) -> None:
     axes = figure.subplots()
     for kind in KINDS:
         shares = _validation(output / kind.folder)
-        label = f"{kind.name}: {shares[-1]:.1%} at the end"
-        axes.plot(range(1, len(shares) + 1), shares, "o-", color=kind.colour, linewidth=2, label=label)
+        axes.plot(range(1, len(shares) + 1), shares, "o-", color=kind.colour, linewidth=2, label=kind.name)
     axes.set(xlabel="epoch", ylabel="right", title="Sketches held back from training, after each epoch", ylim=(0, 1.02))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
