@@ -120,7 +120,10 @@ def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path,
             ["20 times smaller", "2.0 sketches in a hundred fewer", "7.0 in a hundred more right"],
         ),
         ((0.99, 0.97, 0.90), ["9.0 sketches in a hundred fewer", "7.0 in a hundred fewer right than XNOR-Net"]),
-        ((0.96, 0.96, 0.97), ["gets no fewer", "XNOR-Net does about as well", "1.0 in a hundred more or fewer is chance"]),
+        (
+            (0.96, 0.96, 0.97),
+            ["gets no fewer", "XNOR-Net does about as well", "1.0 in a hundred more or fewer is chance"],
+        ),
         ((1.0, 1.0, 1.0), ["gets no fewer", "XNOR-Net does about as well"]),
     ],
 )
