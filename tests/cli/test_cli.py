@@ -38,9 +38,9 @@ def test_version_and_help_do_not_load_torch(option: str, words: str) -> None:
 
 
 def test_help_lists_every_command_and_teaches() -> None:
-    listed = run("--help").stdout
+    listed = " ".join(run("--help").stdout.split())
     for name, line in COMMANDS.items():
-        assert f"{name}  {line}" in listed
+        assert f"{name} {line}" in listed
     text = run("demo", "--help").stdout
     for words in ("--output", "--json", "Folder for pictures and networks"):
         assert words in text
@@ -122,7 +122,7 @@ def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path,
         ((0.99, 0.97, 0.90), ["9.0 sketches in a hundred fewer", "7.0 in a hundred fewer right than XNOR-Net"]),
         (
             (0.96, 0.96, 0.97),
-            ["gets no fewer", "XNOR-Net does about as well", "1.0 in a hundred more or fewer is chance"],
+            ["gets no fewer", "XNOR-Net does about as well", "1.0 in a hundred can be chance"],
         ),
         ((1.0, 1.0, 1.0), ["gets no fewer", "XNOR-Net does about as well"]),
     ],

@@ -182,7 +182,7 @@ def conclude(results: list[dict[str, Any]], tested: int) -> str:
     gain = dab - xnor
     error = math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)
     if abs(gain) <= max(2 * error, CHANCE):
-        return f"{said} XNOR-Net does about as well: {100 * abs(gain):.1f} in a hundred more or fewer is chance."
+        return f"{said} XNOR-Net does about as well: a difference of {100 * abs(gain):.1f} in a hundred can be chance."
     more = "more" if gain > 0 else "fewer"
     return f"{said} In this one training of each it gets {100 * abs(gain):.1f} in a hundred {more} right than XNOR-Net."
 

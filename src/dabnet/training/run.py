@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
@@ -71,14 +71,8 @@ def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Raster) -> None:
     """Write a network's weights with all that is needed to build it again."""
     about = {"settings": net.settings, "classes": list(classes), "raster": raster.to_dict()}
-    beside = path.with_name(path.name + ".writing")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
-    try:
-        save_file(tensors, beside, {"dabnet": json.dumps(about)})
-        beside.replace(path)
-    except (OSError, SafetensorError) as problem:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"cannot write '{path}' ({problem}): make room, and resume the run.") from None
+    write_beside(path, save(tensors, {"dabnet": json.dumps(about)}))
 
 
 def load_model(path: str | Path) -> Model:
