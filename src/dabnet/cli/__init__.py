@@ -13,7 +13,7 @@ from dabnet.errors import DabnetError
 
 COMMANDS = {
     "data": "Get data sets of sketches, prepare them, and look at them.",
-    "demo": "Train three small sketch networks, real and binary, and compare them.",
+    "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",
     "train": "Train a network by a recipe.",
 }
