@@ -11,7 +11,9 @@ import multiprocessing
 import os
 import shutil
 import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,11 +117,24 @@ def _read_pieces(source: Source, missing: list[int], parts: list[Path], workers:
     context = multiprocessing.get_context("spawn")  # forking a process with threads can hang
     pool = ProcessPoolExecutor(min(workers, len(missing)), context, _start_worker, (source,))
     try:
-        futures = [pool.submit(_work, piece, parts[piece]) for piece in missing]
+        with _deaf_to_interrupts():  # which the workers, starting now, inherit: this process answers Ctrl-C
+            futures = [pool.submit(_work, piece, parts[piece]) for piece in missing]
         for future in as_completed(futures):
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may change this
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 _source: Source | None = None
@@ -128,7 +143,6 @@ _source: Source | None = None
 def _start_worker(source: Source) -> None:
     global _source
     _source = source
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process answers Ctrl-C
 
 
 def _work(piece: int, path: Path) -> int:
