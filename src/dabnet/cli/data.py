@@ -82,7 +82,7 @@ def download(
     folder = output / name
     console = Console(quiet=as_json)
     console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}", highlight=False)
-    signal.signal(signal.SIGTERM, _interrupt)
+    _listen()
     fetched = []
     with Progress(
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
@@ -150,7 +150,7 @@ def prepare(
     with console.status(f"Listing {source}"):
         opened = load("dabnet.sketches.sources").open_source(source, limit)
     console.print(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}", highlight=False)
-    signal.signal(signal.SIGTERM, _interrupt)
+    _listen()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("pieces, {task.fields[drawings]:,} drawings"), TimeRemainingColumn(),
@@ -178,8 +178,14 @@ def prepare(
     _report(made, seconds, console)
 
 
-def _interrupt(*signal_and_frame: object) -> NoReturn:  # noqa: ARG001
-    raise KeyboardInterrupt
+def _listen() -> None:
+    """Answer SIGTERM as Ctrl-C, and both even where the shell would have them ignored."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
 
 
 def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) -> None:
