@@ -1,6 +1,6 @@
 """What does binarizing cost in training? A step of ResNet-18, real and binary, and where its time goes.
 
-    python -m benchmarks.training [--threads 2] [--width 1] [--repeats 12]
+    python -m benchmarks.training [--threads 2] [--width 1] [--repeats 30]
 
 Batches of 64 at 64x64, as channels-last tensors, with the optimizer that training uses. A step is forward, loss,
 backward, Adam and `constrain_`; the networks take turns, and the best of many steps counts. The parts of a step come
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="threads for torch")
     parser.add_argument("--width", type=float, default=1.0, help="factor on all channels")
-    parser.add_argument("--repeats", type=int, default=12, help="steps of each network; half as many are dissected")
+    parser.add_argument("--repeats", type=int, default=30, help="steps of each network; a quarter is dissected")
     arguments = parser.parse_args()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would say that it starts and stops
     torch.set_num_threads(arguments.threads)
@@ -169,7 +169,7 @@ def main() -> None:
         status.update(f"{arguments.repeats} steps of each network")
         best = best_of(arguments.repeats, **steps)
         status.update("where the time goes")
-        found = dissect_steps(max(1, arguments.repeats // 2), {name: steps[name] for name in DISSECTED})
+        found = dissect_steps(max(1, arguments.repeats // 4), {name: steps[name] for name in DISSECTED})
 
     title = f"A training step of ResNet-18, width {arguments.width:g}, threads: {arguments.threads}"
     print_steps(console, title, best)

@@ -4,8 +4,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include "../binarize.h"
 #include "../raster.h"
-#include "../split.h"
 
 namespace nb = nanobind;
 
@@ -13,7 +13,9 @@ template <typename T, typename... Shape>
 using Array = nb::ndarray<T, nb::numpy, nb::device::cpu, Shape...>;
 template <typename T>
 using Vector = Array<T, nb::ndim<1>, nb::c_contig>;
-using Image = Array<std::uint8_t, nb::ndim<2>, nb::c_contig>;
+template <typename T>
+using Matrix = Array<T, nb::ndim<2>, nb::c_contig>;
+using Image = Matrix<std::uint8_t>;
 using Bitmap = Array<const std::uint8_t, nb::shape<dabnet::kGrid, dabnet::kGrid / 2>, nb::c_contig>;
 
 NB_MODULE(_native, module) {
@@ -21,18 +23,33 @@ NB_MODULE(_native, module) {
         "split_filters",
         [](Array<const float, nb::ndim<2>> weights, std::optional<Vector<const std::int64_t>> least,
            std::optional<Vector<const std::int64_t>> most, int threads, Vector<double> alpha, Vector<double> beta,
-           Array<bool, nb::ndim<2>, nb::c_contig> mask, Vector<std::int64_t> k) {
+           Matrix<std::uint8_t> mask, Vector<std::int64_t> k, std::optional<Matrix<float>> binary) {
             const dabnet::Filters filters{weights.data(), weights.shape(0), weights.shape(1), weights.stride(0),
                                           weights.stride(1)};
             dabnet::LowCounts limits;
             if (least && most) limits = {least->data(), most->data()};
-            const dabnet::SplitResults out{alpha.data(), beta.data(), mask.data(), k.data()};
+            const dabnet::SplitResults out{alpha.data(), beta.data(), mask.data(), k.data(),
+                                           binary ? binary->data() : nullptr};
             nb::gil_scoped_release release;
             return dabnet::split_filters(filters, limits, threads, out);
         },
         nb::arg("weights").noconvert(), nb::arg("least").none(), nb::arg("most").none(), nb::arg("threads"),
         nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("mask").noconvert(),
-        nb::arg("k").noconvert(), "Split every row of `weights`; return the first row that is not finite, or -1.");
+        nb::arg("k").noconvert(), nb::arg("binary").none(),
+        "Split every row of `weights`; return the first row that is not finite, or -1.");
+
+    module.def(
+        "paper_gradient",
+        [](Matrix<const float> gradient, Matrix<const float> weights, Matrix<const std::uint8_t> mask,
+           Vector<const float> alpha, Vector<const float> beta, int threads, Matrix<float> out) {
+            nb::gil_scoped_release release;
+            dabnet::paper_gradient({gradient.data(), weights.data(), mask.data(), alpha.data(), beta.data(),
+                                    weights.shape(0), weights.shape(1), out.data()},
+                                   threads);
+        },
+        nb::arg("gradient").noconvert(), nb::arg("weights").noconvert(), nb::arg("mask").noconvert(),
+        nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("threads"), nb::arg("out").noconvert(),
+        "Write the paper's gradient of dab weights into `out`.");
 
     module.def(
         "rasterize_strokes",

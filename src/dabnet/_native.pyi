@@ -8,9 +8,19 @@ def split_filters(
     threads: int,
     alpha: NDArray[np.float64],
     beta: NDArray[np.float64],
-    mask: NDArray[np.bool_],
+    mask: NDArray[np.uint8],
     k: NDArray[np.int64],
+    binary: NDArray[np.float32] | None,
 ) -> int: ...
+def paper_gradient(
+    gradient: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    mask: NDArray[np.uint8],
+    alpha: NDArray[np.float32],
+    beta: NDArray[np.float32],
+    threads: int,
+    out: NDArray[np.float32],
+) -> None: ...
 def rasterize_strokes(
     points: NDArray[np.float32], stroke_ends: NDArray[np.int64], margin: float, pen: float, out: NDArray[np.uint8]
 ) -> None: ...

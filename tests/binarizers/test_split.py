@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import tracemalloc
 from typing import Any
@@ -165,6 +167,29 @@ def test_any_number_of_threads_gives_the_same_answer() -> None:
     for threads in (2, 3, 64):
         for mine, theirs in zip(alone, optimal_split(w, threads=threads), strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_threads_work_without_torch_too() -> None:
+    code = """
+import sys
+import numpy as np
+from dabnet.binarizers.split import optimal_split
+w = np.random.default_rng(0).standard_normal((500, 700)).astype(np.float32)
+alone, shared = optimal_split(w, threads=1), optimal_split(w, threads=2)
+assert all((mine == theirs).all() for mine, theirs in zip(alone, shared))
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_binary_weights_are_written_in_the_same_pass(step: int) -> None:
+    w = np.random.default_rng(0).standard_normal((80, 1500)).astype(np.float32)[:, ::step]
+    binary = np.empty(w.shape, dtype=np.float32)
+    s = optimal_split(w, threads=2, binary=binary)
+    np.testing.assert_array_equal(binary, np.where(s.mask, s.alpha[:, None], s.beta[:, None]).astype(np.float32))
+    with pytest.raises(InputError, match="binary must be a float32 array of shape"):
+        optimal_split(w, binary=np.empty((1, 2), dtype=np.float32))
 
 
 def test_strided_weights_are_not_copied() -> None:

@@ -87,6 +87,12 @@ def with_mask_held(w: Tensor, method: str, values: TwoValues) -> Tensor:
     return alpha * mask + beta * (1 - mask)
 
 
+def test_native_and_torch_gradients_of_the_paper_agree_on_large_layers() -> None:
+    w, g = random_weights(0, 70, 3001), torch.randn(70, 3001)
+    native = gradient_of(w, "dab", "paper", g)
+    assert torch.allclose(native, gradient_of(w.double(), "dab", "paper", g.double()).float(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["dab", "xnor"])
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**31), n=st.integers(2, 40))

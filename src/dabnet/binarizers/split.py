@@ -53,6 +53,7 @@ def optimal_split(
     *,
     low_counts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     layer: str = "",
+    binary: NDArray[np.float32] | None = None,
 ) -> Split[NDArray[Any]]: ...
 @overload
 def optimal_split(
@@ -61,9 +62,10 @@ def optimal_split(
     *,
     low_counts: tuple[torch.Tensor, torch.Tensor] | None = None,
     layer: str = "",
+    binary: torch.Tensor | None = None,
 ) -> Split[torch.Tensor]: ...
 def optimal_split(
-    w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | None = None, layer: str = ""
+    w: Any, threads: int = 1, *, low_counts: tuple[Any, Any] | None = None, layer: str = "", binary: Any = None
 ) -> Split[Any]:
     """Split each row of `w`, float32 (filters, n), into the two groups of least squared error.
 
@@ -73,7 +75,8 @@ def optimal_split(
     `low_counts` limits the search, a filter at a time, to splits whose group of smaller weights holds at least
     `low_counts[0]` and at most `low_counts[1]` weights (int64, (filters,)); where equal weights leave none, all splits
     are searched.
-    `layer` is a name for the error that a NaN or an infinite weight raises.
+    `layer` is a name for the error that a NaN or an infinite weight raises. `binary`, an array like `w` in one piece,
+    is filled with the two values: each weight's place gets `alpha` or `beta`.
 
     >>> s = optimal_split(np.array([[-1.0, 0.5, 3.0, 3.5]], dtype=np.float32))
     >>> float(s.alpha[0]), float(s.beta[0]), s.mask[0].tolist(), int(s.k[0])
@@ -86,18 +89,22 @@ def optimal_split(
         _check(w, w.dtype == torch.float32)
         if w.device.type == "cpu":
             limits = None if low_counts is None else (low_counts[0].numpy(), low_counts[1].numpy())
-            native = _split_native(w.detach().numpy(), threads, limits, layer)
+            values = None if binary is None else binary.numpy()
+            native = _split_native(w.detach().numpy(), threads, limits, layer, values)
             return Split(*(torch.from_numpy(array) for array in native))
         from dabnet.binarizers.sweep import sweep_split
 
-        return sweep_split(w, low_counts=low_counts, layer=layer)
+        split = sweep_split(w, low_counts=low_counts, layer=layer)
+        if binary is not None:
+            binary.copy_(torch.where(split.mask, split.alpha[:, None], split.beta[:, None]))
+        return split
     if not isinstance(w, np.ndarray):
         raise InputError(
             f"optimal_split takes a numpy array or a torch tensor, not {type(w).__name__}: "
             "wrap it, for example np.asarray(w, dtype=np.float32)."
         )
     _check(w, w.dtype == np.float32)
-    return _split_native(w, threads, low_counts, layer)
+    return _split_native(w, threads, low_counts, layer, binary)
 
 
 def nonfinite(filter_index: int, layer: str) -> NonFiniteError:
@@ -128,8 +135,11 @@ def _split_native(
     threads: int,
     low_counts: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     layer: str,
+    binary: NDArray[np.float32] | None,
 ) -> Split[NDArray[Any]]:
     filters, n = w.shape
+    if binary is not None and (binary.shape != w.shape or not binary.flags.c_contiguous or binary.dtype != w.dtype):
+        raise InputError(f"binary must be a float32 array of shape {w.shape}, in one piece.")
     if not w.flags.aligned or any(stride % w.itemsize for stride in w.strides):
         w = w.copy()  # a view into packed records, which no pointer to float can walk
     least = most = None
@@ -143,7 +153,9 @@ def _split_native(
         np.empty((filters, n), dtype=bool),
         np.empty(filters, dtype=np.int64),
     )
-    bad = _native.split_filters(w, least, most, threads, split.alpha, split.beta, split.mask, split.k)
+    bad = _native.split_filters(
+        w, least, most, threads, split.alpha, split.beta, split.mask.view(np.uint8), split.k, binary
+    )
     if bad >= 0:
         raise nonfinite(bad, layer)
     return split

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from dabnet import _native
 from dabnet.binarizers.choices import Method, WeightGradient
 from dabnet.binarizers.split import Split, optimal_split
 from dabnet.binarizers.sweep import sweep_split
@@ -115,30 +116,37 @@ def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str 
     return torch.where(split.alpha < split.beta, split.k, w.shape[1] - split.k)
 
 
-def _split(w: Tensor, low_counts: tuple[Tensor, Tensor] | None, layer: str) -> Split[Tensor]:
+def _split(
+    w: Tensor, low_counts: tuple[Tensor, Tensor] | None, layer: str, binary: Tensor | None = None
+) -> Split[Tensor]:
     if w.dtype == torch.float64:
         return sweep_split(w, low_counts=low_counts, layer=layer)
-    return optimal_split(w.float(), threads=torch.get_num_threads(), low_counts=low_counts, layer=layer)
+    return optimal_split(w.float(), torch.get_num_threads(), low_counts=low_counts, layer=layer, binary=binary)
 
 
 def _no_limit(most: Tensor, low_count: Tensor, w: Tensor) -> Tensor:
     return most.masked_fill(low_count < 0, w.shape[1])
 
 
-def _dab_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
+def _dab(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
     low_counts = None if low_count is None else (low_count, _no_limit(low_count, low_count, w))
-    split = _split(w, low_counts, layer)
-    return TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
+    binary = torch.empty_like(w, memory_format=torch.contiguous_format) if w.dtype == torch.float32 else None
+    split = _split(w, low_counts, layer, binary)
+    values = TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
+    return _select(*values) if binary is None else binary, values
 
 
-def _xnor_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
-    alpha = w.abs().mean(dim=1, keepdim=True)
-    return TwoValues(w >= 0, alpha, -alpha)
+def _xnor(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+    return _signed(w, w.abs().mean(dim=1, keepdim=True))
 
 
-def _bnn_values(w: Tensor, low_count: Tensor | None, layer: str) -> TwoValues:
-    alpha = w.new_ones(len(w), 1)
-    return TwoValues(w >= 0, alpha, -alpha)
+def _bnn(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+    return _signed(w, w.new_ones(len(w), 1))
+
+
+def _signed(w: Tensor, alpha: Tensor) -> tuple[Tensor, TwoValues]:
+    values = TwoValues(w >= 0, alpha, -alpha)
+    return _select(*values), values
 
 
 def _is_channels_last(weight: Tensor) -> bool:
@@ -200,9 +208,19 @@ def _is_clamped(w: Tensor) -> bool:
 
 def _dab_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
     mask, alpha, beta = values
+    if w.dtype == g.dtype == torch.float32 and w.device.type == "cpu":
+        out = torch.empty_like(w, memory_format=torch.contiguous_format)
+        _native.paper_gradient(
+            g.contiguous().numpy(),
+            w.detach().contiguous().numpy(),
+            mask.view(torch.uint8).numpy(),
+            alpha.flatten().numpy(),
+            beta.flatten().numpy(),
+            torch.get_num_threads(),
+            out.numpy(),
+        )
+        return out
     k, rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
-    if _is_clamped(w):
-        return _select(mask, k + alpha.abs(), rest + beta.abs()).mul_(g)
     return _ste(g, w, values).mul_(_select(mask, alpha.abs(), beta.abs())).addcmul_(g, _select(mask, k, rest))
 
 
@@ -229,14 +247,14 @@ def _xnor_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
 
 
 class _MethodFormulas(NamedTuple):
-    values: Callable[[Tensor, Tensor | None, str], TwoValues]
+    forward: Callable[[Tensor, Tensor | None, str], tuple[Tensor, TwoValues]]
     gradients: dict[str, Callable[[Tensor, Tensor, TwoValues], Tensor]]
 
 
 _METHODS: dict[str, _MethodFormulas] = {
-    "dab": _MethodFormulas(_dab_values, {"paper": _dab_paper, "exact": _dab_exact, "ste": _ste}),
-    "xnor": _MethodFormulas(_xnor_values, {"paper": _xnor_paper, "exact": _xnor_exact, "ste": _ste}),
-    "bnn": _MethodFormulas(_bnn_values, {"ste": _ste}),
+    "dab": _MethodFormulas(_dab, {"paper": _dab_paper, "exact": _dab_exact, "ste": _ste}),
+    "xnor": _MethodFormulas(_xnor, {"paper": _xnor_paper, "exact": _xnor_exact, "ste": _ste}),
+    "bnn": _MethodFormulas(_bnn, {"ste": _ste}),
 }
 
 
@@ -244,8 +262,8 @@ _METHODS: dict[str, _MethodFormulas] = {
 def _binarize(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    mask, alpha, beta = _METHODS[method].values(_to_rows(weight, weight), low_count, layer)
-    return _from_rows(_select(mask, alpha, beta), weight), mask, alpha, beta
+    binary, values = _METHODS[method].forward(_to_rows(weight, weight), low_count, layer)
+    return _from_rows(binary, weight), *values
 
 
 @_binarize.register_fake
