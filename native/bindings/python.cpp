@@ -1,20 +1,16 @@
-// What Python sees of the native code. Arrays arrive checked (dabnet.binarizers.split, dabnet.sketches.raster); no
+// What Python sees of the native code. Arrays arrive checked (dabnet.binarizers.split, dabnet.sketches.raster,
+// dabnet.packed); no
 // arithmetic here.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include "../binarize.h"
 #include "../raster.h"
+#include "arrays.h"
+#include "network.h"
 
 namespace nb = nanobind;
 
-template <typename T, typename... Shape>
-using Array = nb::ndarray<T, nb::numpy, nb::device::cpu, Shape...>;
-template <typename T>
-using Vector = Array<T, nb::ndim<1>, nb::c_contig>;
-template <typename T>
-using Matrix = Array<T, nb::ndim<2>, nb::c_contig>;
 using Image = Matrix<std::uint8_t>;
 using Bitmap = Array<const std::uint8_t, nb::shape<dabnet::kGrid, dabnet::kGrid / 2>, nb::c_contig>;
 
@@ -78,4 +74,6 @@ NB_MODULE(_native, module) {
             return dabnet::measure_line_width(bitmap.data());
         },
         nb::arg("bitmap").noconvert(), "Estimate how wide a bitmap's lines are, in its pixels.");
+
+    bind_network(module);
 }

@@ -10,15 +10,29 @@ from dabnet import _lazy
 if TYPE_CHECKING:
     from dabnet import binarizers as binarizers
     from dabnet import errors as errors
+    from dabnet import runtime as runtime
     from dabnet import sketches as sketches
-    from dabnet.export.summary import summary
+    from dabnet.exporting.pack import export
+    from dabnet.exporting.summary import summary
     from dabnet.networks.catalog import build
     from dabnet.networks.convert import binarize_, constrain_
     from dabnet.training.run import load
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "binarize_", "binarizers", "build", "constrain_", "errors", "load", "sketches", "summary"]
+__all__ = [
+    "__version__",
+    "binarize_",
+    "binarizers",
+    "build",
+    "constrain_",
+    "errors",
+    "export",
+    "load",
+    "runtime",
+    "sketches",
+    "summary",
+]
 
 __getattr__ = _lazy.attributes(
     __name__,
@@ -28,8 +42,10 @@ __getattr__ = _lazy.attributes(
         "build": "dabnet.networks.catalog",
         "constrain_": "dabnet.networks.convert",
         "errors": "dabnet.errors",
+        "export": "dabnet.exporting.pack",
         "load": "dabnet.training.run",
+        "runtime": "dabnet.runtime",
         "sketches": "dabnet.sketches",
-        "summary": "dabnet.export.summary",
+        "summary": "dabnet.exporting.summary",
     },
 )

@@ -28,6 +28,14 @@ class MissingExtraError(DabnetError, ImportError):
         super().__init__(f"this needs {library}, which is not installed: pip install 'dabnet[{extra}]'.")
 
 
+class ModelFormatError(InputError):
+    """A packed model that cannot be what it says, or that would take more memory than allowed."""
+
+
+class UnsupportedError(InputError):
+    """A network with a part that packed models do not have."""
+
+
 class NonFiniteError(InputError):
     """A weight that is NaN or infinite, where there must be a number."""
 

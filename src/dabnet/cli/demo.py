@@ -21,10 +21,11 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
+from dabnet._files import write_beside
 from dabnet.binarizers import binarize
 from dabnet.binarizers.choices import Method, Precision
 from dabnet.errors import InputError
-from dabnet.export.summary import summary
+from dabnet.exporting.summary import summary
 from dabnet.networks.convert import binary_layers
 from dabnet.paper.figures import DAB_COLOUR, XNOR_COLOUR, draw_weights
 from dabnet.sketches.prepare import prepare
@@ -34,7 +35,7 @@ from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe
-from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run, write_beside
+from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run
 
 FOLD = 0
 """The third of the sketches that the networks are tested on."""

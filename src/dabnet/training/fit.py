@@ -16,6 +16,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from rich.console import Console
 from torch import nn
 
+from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
@@ -24,7 +25,7 @@ from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import Evaluation, evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
-from dabnet.training.run import LAST, Model, check_checkpoint, load_model, write_beside
+from dabnet.training.run import LAST, Model, check_checkpoint, load_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def _test(folder: Path, sketches: SketchSet, parts: Any, recipe: Recipe) -> Eval
     found = evaluate(
         best.net, sketches, parts.test, best.raster, crops=recipe.crops, labels=parts.labels, class_names=best.classes
     )
-    write_beside(folder / "result.json", (json.dumps(found.to_dict(), indent=2) + "\n").encode())
+    write_beside(folder / "result.json", (json.dumps(found.to_dict(), indent=2) + "\n").encode(), then="resume the run")
     draw_curves(folder / "metrics.csv", folder / "curves.png")
     draw_confusion(found, folder / "confusion.png")
     if (folder / "traces.csv").exists():

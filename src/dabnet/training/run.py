@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +23,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
 from dabnet.sketches.raster import Raster
@@ -45,34 +45,20 @@ class Model(NamedTuple):
     raster: Raster
 
 
-def write_beside(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(path.name + ".writing")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as problem:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"cannot write '{path}' ({problem.strerror}): make room, and resume the run.") from None
-
-
 def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write rows as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
-    write_beside(path, text.getvalue().encode())
+    write_beside(path, text.getvalue().encode(), then="resume the run")
 
 
 def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Raster) -> None:
     """Write a network's weights with all that is needed to build it again."""
     about = {"settings": net.settings, "classes": list(classes), "raster": raster.to_dict()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
-    write_beside(path, save(tensors, {"dabnet": json.dumps(about)}))
+    write_beside(path, save(tensors, {"dabnet": json.dumps(about)}), then="resume the run")
 
 
 def load_model(path: str | Path) -> Model:
@@ -118,8 +104,10 @@ def begin_run(folder: Path, recipe: Recipe, data: Path, fold: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
-    write_beside(folder / RECIPE, recipe.to_toml().encode())
-    write_beside(folder / RUN, json.dumps({"data": str(data.resolve()), "fold": fold}, indent=2).encode())
+    write_beside(folder / RECIPE, recipe.to_toml().encode(), then="resume the run")
+    write_beside(
+        folder / RUN, json.dumps({"data": str(data.resolve()), "fold": fold}, indent=2).encode(), then="resume the run"
+    )
 
 
 def open_run(folder: Path) -> RunFolder:

@@ -7,7 +7,6 @@ Multiply-adds are counted by what they multiply: one bit by one bit (XNOR and po
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,8 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from dabnet.errors import InputError
+from dabnet.errors import InputError, UnsupportedError
+from dabnet.exporting.lower import evaluating, lower
 from dabnet.networks.layers import BinaryLayer
+from dabnet.packed import to_bytes
 
 BYTES_A_FLOAT = 4
 
@@ -43,6 +44,7 @@ class LayerSummary:
     error: float | None = None
     """Squared error of the binary weights, as a share of the weights' squares."""
     bytes: int = 0
+    """In the packed file."""
 
 
 @dataclass
@@ -52,16 +54,14 @@ class Summary:
     layers: list[LayerSummary]
     float_bytes: int
     """What the state dict takes as float32."""
-    labels_bytes: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """About the packed model's size: a bit a binary weight, two floats a binary filter, floats for the rest."""
-        return sum(layer.bytes for layer in self.layers) + self.labels_bytes
+    bytes: int
+    """Of the file that `export` writes; where the network cannot be packed, about what its numbers would take."""
+    why_not_packed: str | None = None
+    """What keeps the network from being packed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain numbers and strings, for JSON."""
-        return {**asdict(self), "bytes": self.bytes}
+        return asdict(self)
 
     def __str__(self) -> str:
         text = io.StringIO()
@@ -71,11 +71,17 @@ class Summary:
         )
         parameters = sum(layer.one_bit_parameters for layer in self.layers)
         real_parameters = sum(layer.real_parameters for layer in self.layers)
+        note = f"\n              (about: it cannot be packed, for {self.why_not_packed})" if self.why_not_packed else ""
         return text.getvalue() + (
             f"parameters    {parameters:,} of 1 bit, {real_parameters:,} of 32 bit\n"
             f"multiply-adds {binary:,} of 1 bit by 1, {one_bit:,} of 1 bit by 32, {real:,} of 32 bit by 32\n"
-            f"size          about {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
+            f"size          {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
             f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller"
+            + (
+                f"\n              (about: it cannot be packed, for {self.why_not_packed})"
+                if self.why_not_packed
+                else ""
+            )
         )
 
     __repr__ = __str__
@@ -99,8 +105,17 @@ class Summary:
         return table
 
 
-def summary(net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: Sequence[str] | None = None) -> Summary:
+def summary(
+    net: nn.Module,
+    input_size: Sequence[int] = (1, 224, 224),
+    labels: Sequence[str] | None = None,
+    *,
+    raster: dict[str, float] | None = None,
+) -> Summary:
     """Run one blank sketch of `input_size` through a network and tell what each layer is and costs.
+
+    `bytes` is the size of the file that `dabnet.export` writes with the same arguments. A layer's bytes are what it
+    takes there; the header and the labels take the rest, and a norm that became part of its neighbour takes none.
 
     >>> from dabnet.networks.layers import BinaryLinear
     >>> s = summary(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), BinaryLinear(32, 8)), input_size=(1, 8, 8))
@@ -121,22 +136,23 @@ def summary(net: nn.Module, input_size: Sequence[int] = (1, 224, 224), labels: S
             _count_macs(layers[module], module, output)
 
     handles = [module.register_forward_hook(record) for module in layers]
-    training = {module: module.training for module in net.modules()}
     like = next(net.parameters())
     try:
-        net.eval()
-        with torch.no_grad():
+        with evaluating(net):
             net(torch.zeros(1, *input_size, device=like.device, dtype=like.dtype))
     finally:
         for handle in handles:
             handle.remove()
-        for module, mode in training.items():
-            module.training = mode
-    return Summary(
-        layers=list(layers.values()),
-        float_bytes=BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point()),
-        labels_bytes=0 if labels is None else len(json.dumps(list(labels)).encode()),
-    )
+    rows = list(layers.values())
+    float_bytes = BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point())
+    try:
+        model = lower(net, input_size, labels or (), raster).model
+    except UnsupportedError as problem:
+        return Summary(rows, float_bytes, sum(row.bytes for row in rows), str(problem).rstrip("."))
+    for row in rows:
+        nodes = [node for node in model.nodes if node.name == row.name]
+        row.bytes = sum(found.nbytes for node in nodes for _, found in node.arrays())
+    return Summary(rows, float_bytes, len(to_bytes(model)))
 
 
 @torch.no_grad()

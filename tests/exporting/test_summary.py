@@ -29,7 +29,7 @@ def network() -> nn.Sequential:
 
 def test_every_count_is_right() -> None:
     net = network()
-    s = dabnet.summary(net, input_size=(1, 7, 7), labels=["cat", "dog"])
+    s = dabnet.summary(net, input_size=(1, 7, 7), labels=list("abcdefghij"))
     rows = {layer.name: layer for layer in s.layers}
     assert list(rows) == ["0", "1", "2", "4", "6"]
     assert rows["0"].output_shape == (8, 5, 5)
@@ -39,9 +39,8 @@ def test_every_count_is_right() -> None:
     assert (rows["2"].binary_macs, rows["2"].one_bit_parameters) == (16 * 4 * 36, 16 * 36)
     assert (rows["4"].one_bit_macs, rows["4"].one_bit_parameters) == (16 * 4 * 16, 256)
     assert (rows["6"].real_macs, rows["6"].real_parameters) == (640, 650)
-    assert rows["2"].bytes == 16 * 36 // 8 + 16 * 8
-    labels = len('["cat", "dog"]')
-    assert s.bytes == sum(row.bytes for row in s.layers) + labels
+    assert rows["2"].bytes == 16 * -(-36 // 8) + 16 * 8  # and no threshold: there is no norm before the sign
+    assert rows["1"].bytes == 0  # it became the first layer's bias, and that one the sign's threshold
     assert s.float_bytes == 4 * (72 + 4 * 8 + 576 + 256 + 650)
 
 

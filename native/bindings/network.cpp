@@ -1,0 +1,190 @@
+#include "network.h"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../layers/layers.h"
+#include "../network.h"
+#include "arrays.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <std::size_t N>
+using Sizes = std::array<std::size_t, N>;
+using Floats = Vector<const float>;
+using Bytes = Vector<const std::uint8_t>;
+
+const float* data_of(const std::optional<Floats>& numbers) { return numbers ? numbers->data() : nullptr; }
+
+// Builds a network, a layer at a time, from what dabnet.packed has checked.
+class Builder {
+   public:
+    Builder(Sizes<3> input, int threads, std::size_t max_memory, const std::string& kernels)
+        : kernels_(dabnet::find_kernels(kernels.empty() ? nullptr : kernels.c_str())),
+          network_(
+              std::make_unique<dabnet::Network>(dabnet::Shape{input[0], input[1], input[2]}, threads, max_memory)) {
+        if (kernels_ == nullptr) throw nb::value_error("no such kernels");
+    }
+
+    void conv(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
+              std::size_t filters, std::size_t groups, bool pad_with_ones, std::optional<Floats> weight,
+              std::optional<Bytes> bits, std::optional<Floats> scale, std::optional<Floats> middle,
+              std::optional<Floats> bias) {
+        const dabnet::Shape shape = network_->shape(input);
+        const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
+        dabnet::Budget& budget = network_->budget();
+        std::unique_ptr<dabnet::Layer> layer;
+        if (weight) {
+            layer = dabnet::make_convolution(*kernels_, budget, shape, window, filters, groups, weight->data(),
+                                             data_of(bias));
+        } else {
+            const dabnet::OneBitWeights weights{bits->data(), scale->data(), data_of(middle), data_of(bias)};
+            layer = shape.is_signs
+                        ? dabnet::make_binary_convolution(*kernels_, budget, shape, window, filters, groups,
+                                                          pad_with_ones, weights)
+                        : dabnet::make_one_bit_convolution(*kernels_, budget, shape, window, filters, groups, weights);
+        }
+        add(std::move(layer), {input}, {filters, window.down.places, window.across.places});
+    }
+
+    void sign(std::size_t input, std::optional<Floats> threshold, std::optional<Bytes> flip) {
+        dabnet::Shape shape = network_->shape(input);
+        auto layer = dabnet::make_sign(network_->budget(), shape, data_of(threshold), flip ? flip->data() : nullptr);
+        shape.is_signs = true;
+        add(std::move(layer), {input}, shape);
+    }
+
+    void affine(std::size_t input, Floats scale, Floats shift) {
+        const dabnet::Shape& shape = network_->shape(input);
+        add(dabnet::make_affine(network_->budget(), shape, scale.data(), shift.data()), {input}, shape);
+    }
+
+    void clamp(std::size_t input, float low, float high) {
+        const dabnet::Shape& shape = network_->shape(input);
+        add(dabnet::make_clamp(shape, low, high), {input}, shape);
+    }
+
+    void prelu(std::size_t input, Floats slope) {
+        const dabnet::Shape& shape = network_->shape(input);
+        add(dabnet::make_prelu(network_->budget(), shape, slope.data()), {input}, shape);
+    }
+
+    void max_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation) {
+        const dabnet::Shape& shape = network_->shape(input);
+        const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
+        add(dabnet::make_max_pool(shape, window), {input}, {shape.channels, window.down.places, window.across.places});
+    }
+
+    void average_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
+                      bool count_padding) {
+        const dabnet::Shape& shape = network_->shape(input);
+        const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
+        add(dabnet::make_average_pool(shape, window, count_padding), {input},
+            {shape.channels, window.down.places, window.across.places});
+    }
+
+    void adaptive_pool(std::size_t input, Sizes<2> size, bool largest) {
+        const dabnet::Shape& shape = network_->shape(input);
+        add(dabnet::make_adaptive_pool(shape, size[0], size[1], largest), {input}, {shape.channels, size[0], size[1]});
+    }
+
+    void add_values(std::size_t a, std::size_t b) {
+        add(dabnet::make_add(network_->shape(a)), {a, b}, network_->shape(a));
+    }
+
+    void concat(const std::vector<std::size_t>& inputs) {
+        std::vector<dabnet::Shape> shapes;
+        dabnet::Shape joined = network_->shape(inputs[0]);
+        joined.channels = 0;
+        for (std::size_t input : inputs) {
+            shapes.push_back(network_->shape(input));
+            joined.channels += shapes.back().channels;
+        }
+        add(dabnet::make_concat(shapes), inputs, joined);
+    }
+
+    void flatten(std::size_t input) {
+        const dabnet::Shape& shape = network_->shape(input);
+        add(dabnet::make_flatten(shape), {input}, {shape.count(), 1, 1});
+    }
+
+    void plan() { network_->plan(); }
+
+    void run(Array<const float, nb::ndim<4>, nb::c_contig> sketches, Matrix<float> answers) const {
+        const nb::gil_scoped_release release;
+        network_->run(sketches.data(), sketches.shape(0), answers.data());
+    }
+
+    const char* kernels() const { return kernels_->name; }
+    std::size_t memory() const { return network_->memory(); }
+
+   private:
+    void add(std::unique_ptr<dabnet::Layer> layer, std::vector<std::size_t> inputs, dabnet::Shape output) {
+        network_->add(std::move(layer), std::move(inputs), output);
+    }
+
+    static dabnet::Window window_over(const dabnet::Shape& shape, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding,
+                                      Sizes<2> dilation) {
+        const auto axis = [&](std::size_t size, int i) {
+            const std::size_t span = dilation[i] * (kernel[i] - 1) + 1;
+            const std::size_t places = (size + padding[i] + padding[i + 2] - span) / stride[i] + 1;
+            return dabnet::Axis{size, places, kernel[i], stride[i], padding[i], dilation[i]};
+        };
+        return {axis(shape.height, 0), axis(shape.width, 1)};
+    }
+
+    const dabnet::Kernels* kernels_;
+    std::unique_ptr<dabnet::Network> network_;
+};
+
+std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const dabnet::Kernels* const* kernels = dabnet::kAllKernels; *kernels != nullptr; ++kernels) {
+        if ((*kernels)->runs_here()) names.emplace_back((*kernels)->name);
+    }
+    return names;
+}
+
+}  // namespace
+
+void bind_network(nb::module_& module) {
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const dabnet::TooLarge&) {
+            PyErr_SetString(PyExc_MemoryError, "it takes more memory than allowed");
+        }
+    });
+    module.def("kernel_names", kernel_names, "Give the names of the kernels that run here, the fastest first.");
+    nb::class_<Builder>(module, "Network", "A packed network; its layers are added in order, then it is planned.")
+        .def(nb::init<Sizes<3>, int, std::size_t, const std::string&>(), "size"_a, "threads"_a, "max_memory"_a,
+             "kernels"_a)
+        .def("conv", &Builder::conv, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a, "filters"_a,
+             "groups"_a, "pad_with_ones"_a, "weight"_a.none(), "bits"_a.none(), "scale"_a.none(), "middle"_a.none(),
+             "bias"_a.none())
+        .def("sign", &Builder::sign, "value"_a, "threshold"_a.none(), "flip"_a.none())
+        .def("affine", &Builder::affine, "value"_a, "scale"_a, "shift"_a)
+        .def("clamp", &Builder::clamp, "value"_a, "low"_a, "high"_a)
+        .def("prelu", &Builder::prelu, "value"_a, "slope"_a)
+        .def("max_pool", &Builder::max_pool, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a)
+        .def("average_pool", &Builder::average_pool, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a,
+             "count_padding"_a)
+        .def("adaptive_pool", &Builder::adaptive_pool, "value"_a, "size"_a, "largest"_a)
+        .def("add", &Builder::add_values, "a"_a, "b"_a)
+        .def("concat", &Builder::concat, "inputs"_a)
+        .def("flatten", &Builder::flatten, "value"_a)
+        .def("plan", &Builder::plan)
+        .def("run", &Builder::run, "sketches"_a.noconvert(), "answers"_a.noconvert())
+        .def_prop_ro("kernels", &Builder::kernels)
+        .def_prop_ro("memory", &Builder::memory);
+}

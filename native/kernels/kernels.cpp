@@ -1,0 +1,17 @@
+#include "kernels.h"
+
+#include <cstring>
+
+namespace dabnet {
+
+const Kernels* const kAllKernels[] = {&kPortableKernels, nullptr};
+
+const Kernels* find_kernels(const char* name) {
+    for (const Kernels* const* kernels = kAllKernels; *kernels != nullptr; ++kernels) {
+        const bool wanted = name == nullptr || std::strcmp(name, (*kernels)->name) == 0;
+        if (wanted && (*kernels)->runs_here()) return *kernels;
+    }
+    return nullptr;
+}
+
+}  // namespace dabnet

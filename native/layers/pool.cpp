@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "layers.h"
+
+namespace dabnet {
+namespace {
+
+// A rectangle of a map.
+struct Part {
+    std::size_t top, bottom, left, right;
+    std::size_t down_step = 1, across_step = 1;
+};
+
+void largest(const float* x, const Shape& shape, const Part& part, float* y) {
+    const float* first = x + (part.top * shape.width + part.left) * shape.channels;
+    std::copy(first, first + shape.channels, y);
+    for (std::size_t i = part.top; i < part.bottom; i += part.down_step) {
+        for (std::size_t j = part.left; j < part.right; j += part.across_step) {
+            const float* place = x + (i * shape.width + j) * shape.channels;
+            for (std::size_t c = 0; c < shape.channels; ++c) y[c] = place[c] > y[c] ? place[c] : y[c];
+        }
+    }
+}
+
+// Returns how many places were added up.
+std::size_t add_up(const float* x, const Shape& shape, const Part& part, float* y) {
+    std::size_t count = 0;
+    std::fill(y, y + shape.channels, 0.0f);
+    for (std::size_t i = part.top; i < part.bottom; i += part.down_step) {
+        for (std::size_t j = part.left; j < part.right; j += part.across_step, ++count) {
+            const float* place = x + (i * shape.width + j) * shape.channels;
+            for (std::size_t c = 0; c < shape.channels; ++c) y[c] += place[c];
+        }
+    }
+    return count;
+}
+
+void divide(float* y, std::size_t channels, std::size_t count) {
+    for (std::size_t c = 0; c < channels; ++c) y[c] /= static_cast<float>(count);
+}
+
+enum class Kind { kLargest, kMean, kMeanWithPadding };
+
+class Pool : public Layer {
+   public:
+    Pool(const Shape& input, const Window& window, Kind kind) : input_(input), window_(window), kind_(kind) {}
+
+    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+        const auto* x = static_cast<const float*>(inputs[0]);
+        auto* y = static_cast<float*>(output);
+        const auto& [down, across] = window_;
+        for (std::size_t row = 0; row < down.places; ++row) {
+            for (std::size_t column = 0; column < across.places; ++column, y += input_.channels) {
+                const Part part{down.at(row, down.first(row)),
+                                down.at(row, down.end(row) - 1) + 1,
+                                across.at(column, across.first(column)),
+                                across.at(column, across.end(column) - 1) + 1,
+                                down.dilation,
+                                across.dilation};
+                if (kind_ == Kind::kLargest) {
+                    largest(x, input_, part, y);
+                } else {
+                    const std::size_t count = add_up(x, input_, part, y);
+                    divide(y, input_.channels, kind_ == Kind::kMean ? count : down.kernel * across.kernel);
+                }
+            }
+        }
+    }
+
+   private:
+    Shape input_;
+    Window window_;
+    Kind kind_;
+};
+
+class AdaptivePool : public Layer {
+   public:
+    AdaptivePool(const Shape& input, std::size_t down, std::size_t across, Kind kind)
+        : input_(input), down_(down), across_(across), kind_(kind) {}
+
+    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+        const auto* x = static_cast<const float*>(inputs[0]);
+        auto* y = static_cast<float*>(output);
+        for (std::size_t i = 0; i < down_; ++i) {
+            for (std::size_t j = 0; j < across_; ++j, y += input_.channels) {
+                const Part part{i * input_.height / down_, ((i + 1) * input_.height + down_ - 1) / down_,
+                                j * input_.width / across_, ((j + 1) * input_.width + across_ - 1) / across_};
+                if (kind_ == Kind::kLargest) {
+                    largest(x, input_, part, y);
+                } else {
+                    divide(y, input_.channels, add_up(x, input_, part, y));
+                }
+            }
+        }
+    }
+
+   private:
+    Shape input_;
+    std::size_t down_, across_;
+    Kind kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_max_pool(const Shape& input, const Window& window) {
+    return std::make_unique<Pool>(input, window, Kind::kLargest);
+}
+
+std::unique_ptr<Layer> make_average_pool(const Shape& input, const Window& window, bool count_padding) {
+    return std::make_unique<Pool>(input, window, count_padding ? Kind::kMeanWithPadding : Kind::kMean);
+}
+
+std::unique_ptr<Layer> make_adaptive_pool(const Shape& input, std::size_t down, std::size_t across, bool largest) {
+    return std::make_unique<AdaptivePool>(input, down, across, largest ? Kind::kLargest : Kind::kMean);
+}
+
+}  // namespace dabnet

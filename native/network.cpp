@@ -1,0 +1,136 @@
+#include "network.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "parallel.h"
+
+namespace dabnet {
+namespace {
+
+constexpr std::size_t kLine = 64;  // bytes of a cache line: values start at one
+
+std::size_t lines_of(std::size_t bytes) { return (bytes + kLine - 1) / kLine; }
+
+// Where a value stands, and from which step to which it is needed.
+struct Block {
+    std::size_t offset, lines, first, last;
+};
+
+// The lowest offset at which a block does not overlap any that is needed at the same time.
+std::size_t lowest_offset(const std::vector<Block>& placed, std::size_t lines, std::size_t first, std::size_t last) {
+    std::vector<std::pair<std::size_t, std::size_t>> taken;
+    for (const Block& block : placed) {
+        if (block.first <= last && first <= block.last) taken.emplace_back(block.offset, block.offset + block.lines);
+    }
+    std::sort(taken.begin(), taken.end());
+    std::size_t offset = 0;
+    for (const auto& [from, to] : taken) {
+        if (offset + lines <= from) break;
+        offset = std::max(offset, to);
+    }
+    return offset;
+}
+
+}  // namespace
+
+void Budget::take(std::size_t bytes) {
+    if (bytes > limit_ - taken_) throw TooLarge{limit_};
+    taken_ += bytes;
+}
+
+Network::Network(Shape input, int threads, std::size_t max_memory)
+    : threads_(std::max(threads, 1)), budget_(max_memory), shapes_{input} {}
+
+void Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, Shape output) {
+    steps_.push_back({std::move(layer), std::move(inputs)});
+    shapes_.push_back(output);
+}
+
+void Network::plan() {
+    // Value i + 1 is made by step i; the input is there before all steps, the answer is needed after them.
+    std::vector<std::size_t> last_use(shapes_.size());
+    for (std::size_t i = 0; i < shapes_.size(); ++i) last_use[i] = i;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+        for (std::size_t input : steps_[step].inputs) last_use[input] = step + 1;
+    }
+    last_use.back() = steps_.size() + 1;
+
+    std::vector<Block> placed;
+    std::size_t scratch_bytes = 0;
+    for (std::size_t value = 0; value < shapes_.size(); ++value) {
+        const std::size_t lines = lines_of(shapes_[value].bytes());
+        const std::size_t offset = lowest_offset(placed, lines, value, last_use[value]);
+        placed.push_back({offset, lines, value, last_use[value]});
+        offsets_.push_back(offset);
+        lines_ = std::max(lines_, offset + lines);
+    }
+    for (const Step& step : steps_) scratch_bytes = std::max(scratch_bytes, step.layer->scratch_bytes());
+    scratch_ = lines_;
+    lines_ += lines_of(scratch_bytes);
+    for (int i = 0; i < threads_; ++i) budget_.take(lines_ * kLine);
+}
+
+Network::Workspace Network::borrow() const {
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (!idle_.empty()) {
+            Workspace workspace = std::move(idle_.back());
+            idle_.pop_back();
+            return workspace;
+        }
+    }
+    return std::make_unique<Line[]>(lines_);
+}
+
+void Network::give_back(Workspace workspace) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(workspace));
+}
+
+void Network::run(const float* sketches, std::size_t batch, float* answers) const {
+    const std::size_t workers = std::min(static_cast<std::size_t>(threads_), batch);
+    std::vector<Workspace> workspaces;
+    for (std::size_t i = 0; i < workers; ++i) workspaces.push_back(borrow());
+    std::atomic<std::size_t> next_worker{0}, next_sketch{0};
+    work_together(static_cast<int>(workers), [&] {
+        const std::size_t worker = next_worker++;
+        if (worker >= workers) return;
+        for (std::size_t i = next_sketch++; i < batch; i = next_sketch++) {
+            run_one(sketches + i * shapes_.front().count(), answers + i * this->answers(), workspaces[worker].get());
+        }
+    });
+    for (Workspace& workspace : workspaces) give_back(std::move(workspace));
+}
+
+void Network::run_one(const float* sketch, float* answers, Line* workspace) const {
+    const Shape& in = shapes_.front();
+    auto* input = reinterpret_cast<float*>(workspace + offsets_.front());
+    for (std::size_t c = 0; c < in.channels; ++c) {
+        for (std::size_t place = 0; place < in.places(); ++place) {
+            input[place * in.channels + c] = sketch[c * in.places() + place];
+        }
+    }
+    std::vector<const void*> inputs;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+        inputs.clear();
+        for (std::size_t value : steps_[step].inputs) inputs.push_back(workspace + offsets_[value]);
+        steps_[step].layer->run(inputs, workspace + offsets_[step + 1], workspace + scratch_);
+    }
+    const Shape& out = shapes_.back();
+    const void* last = workspace + offsets_.back();
+    for (std::size_t c = 0; c < out.channels; ++c) {
+        for (std::size_t place = 0; place < out.places(); ++place) {
+            float& answer = answers[c * out.places() + place];
+            if (out.is_signs) {
+                answer = static_cast<const std::uint64_t*>(last)[place * out.words() + c / 64] >> (c % 64) & 1 ? 1.0f
+                                                                                                               : -1.0f;
+            } else {
+                answer = static_cast<const float*>(last)[place * out.channels + c];
+            }
+        }
+    }
+}
+
+}  // namespace dabnet

@@ -1,0 +1,100 @@
+// A packed network: layers one after the other, their values in memory that was planned once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace dabnet {
+
+// What a value is: maps of real numbers, place after place with all channels of a place together; or maps of signs,
+// where a place has one bit a channel, the first in the lowest bit of the first word, and unused bits are 0.
+struct Shape {
+    std::size_t channels;
+    std::size_t height;
+    std::size_t width;
+    bool is_signs = false;
+
+    std::size_t words() const { return (channels + 63) / 64; }  // of signs, a place
+    std::size_t places() const { return height * width; }
+    std::size_t count() const { return channels * places(); }
+    std::size_t bytes() const {
+        return is_signs ? places() * words() * sizeof(std::uint64_t) : count() * sizeof(float);
+    }
+};
+
+// Counts bytes before they are taken.
+class Budget {
+   public:
+    explicit Budget(std::size_t limit) : limit_(limit) {}
+    void take(std::size_t bytes);  // throws TooLarge
+    std::size_t taken() const { return taken_; }
+
+   private:
+    std::size_t limit_;
+    std::size_t taken_ = 0;
+};
+
+struct TooLarge {
+    std::size_t limit;
+};
+
+// One step of a network. It holds its weights, and nothing that changes: several threads may run it at once.
+class Layer {
+   public:
+    virtual ~Layer() = default;
+    // Makes a value of one sketch from others. `scratch` has `scratch_bytes()`.
+    virtual void run(const std::vector<const void*>& inputs, void* output, void* scratch) const = 0;
+    virtual std::size_t scratch_bytes() const { return 0; }
+};
+
+class Network {
+   public:
+    // `threads` is how many sketches may be at work at once in one call.
+    Network(Shape input, int threads, std::size_t max_memory);
+
+    Budget& budget() { return budget_; }
+    const Shape& shape(std::size_t value) const { return shapes_[value]; }
+
+    // Adds a layer that makes the next value from these.
+    void add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, Shape output);
+
+    // Gives every value its place in memory. Values that are never needed at the same time may share it.
+    void plan();
+
+    // Runs `batch` sketches (channels, height, width). Several threads may call it at once. Signs are answered as +1
+    // and -1.
+    void run(const float* sketches, std::size_t batch, float* answers) const;
+
+    std::size_t answers() const { return shapes_.back().count(); }
+    std::size_t memory() const { return budget_.taken(); }
+
+   private:
+    struct Step {
+        std::unique_ptr<Layer> layer;
+        std::vector<std::size_t> inputs;
+    };
+    struct alignas(64) Line {
+        std::byte bytes[64];
+    };
+    using Workspace = std::unique_ptr<Line[]>;
+
+    void run_one(const float* sketch, float* answers, Line* workspace) const;
+    Workspace borrow() const;
+    void give_back(Workspace workspace) const;
+
+    int threads_;
+    Budget budget_;
+    std::vector<Shape> shapes_;
+    std::vector<Step> steps_;
+    std::vector<std::size_t> offsets_;  // of each value in a workspace, in lines
+    std::size_t scratch_ = 0;           // its offset
+    std::size_t lines_ = 0;             // of a workspace
+
+    mutable std::mutex mutex_;
+    mutable std::vector<Workspace> idle_;
+};
+
+}  // namespace dabnet

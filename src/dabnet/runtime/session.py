@@ -1,0 +1,224 @@
+"""Runs a packed model, natively and without torch."""
+
+from __future__ import annotations
+
+import os
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dabnet import _native
+from dabnet.errors import InputError, ModelFormatError, suggest
+from dabnet.packed.file import DEFAULT_MAX_MEMORY, read_model
+from dabnet.packed.model import (
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    Add,
+    Affine,
+    AvgPool,
+    Clamp,
+    Concat,
+    Conv,
+    Flatten,
+    MaxPool,
+    Model,
+    Node,
+    PRelu,
+    Relu,
+    Sign,
+)
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+KERNELS_VARIABLE = "DABNET_KERNELS"
+
+
+class Session:
+    """A packed model, ready to run; threads may share it.
+
+    Args:
+        model: a path, the bytes of a file, or a `Model`.
+        threads: how many sketches of a batch may be at work at once.
+        max_memory: bytes that the model may take; a file that would take more is refused before it does. Calls that run
+            at the same time take a little more, each the memory of one sketch's values.
+
+    The environment's DABNET_KERNELS names the kernels to use; without it the fastest that run here are taken.
+
+    >>> from dabnet.packed.model import Conv, Model
+    >>> mean = Conv(inputs=(0,), filters=1, kernel=(2, 2), weight=np.full((1, 2, 2, 1), 0.25, dtype=np.float32))
+    >>> Session(Model((1, 2, 2), (mean,))).run(np.arange(8, dtype=np.float32).reshape(2, 1, 2, 2))
+    array([[1.5],
+           [5.5]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str] | bytes | Model,
+        threads: int = 1,
+        *,
+        max_memory: int = DEFAULT_MAX_MEMORY,
+    ) -> None:
+        if threads < 1:
+            raise InputError(f"a Session needs at least one thread, not {threads}.")
+        self.model = model if isinstance(model, Model) else read_model(model, max_memory)
+        self.threads = threads
+        self._network = build_network(self.model, threads, max_memory, _wanted_kernels())
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes' names, in the order of the logits."""
+        return list(self.model.labels)
+
+    @property
+    def input_size(self) -> tuple[int, int, int]:
+        """Channels, height and width of a sketch."""
+        return self.model.input_size
+
+    @property
+    def kernels(self) -> str:
+        """The name of the kernels that run it."""
+        return self._network.kernels
+
+    @property
+    def memory(self) -> int:
+        """The bytes that weights and values take."""
+        return self._network.memory
+
+    def run(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Give the logits, (N, classes), of sketches: float32 (N, channels, height, width), ink 1.0 on 0.0."""
+        if not isinstance(x, np.ndarray) or x.dtype != np.float32 or x.ndim != 4 or x.shape[1:] != self.input_size:
+            found = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+            wanted = ", ".join(map(str, self.input_size))
+            raise InputError(f"this model takes a float32 array of shape (N, {wanted}), not {found}.")
+        if not np.isfinite(x).all():
+            raise InputError("a sketch holds a NaN or an infinite number: ink is 1.0, and paper 0.0.")
+        answers = np.empty((len(x), self.model.answers), dtype=np.float32)
+        if len(x):
+            self._network.run(np.ascontiguousarray(x), answers)
+        return answers
+
+    def __repr__(self) -> str:
+        size = "x".join(map(str, self.input_size))
+        return f"<dabnet Session: {size} -> {self.model.answers}, kernels {self.kernels}>"
+
+
+def kernel_names() -> list[str]:
+    """Give the names of the kernels that run here, the fastest first."""
+    return _native.kernel_names()
+
+
+def build_network(model: Model, threads: int, max_memory: int, kernels: str = "") -> _native.Network:
+    """Build the native twin of a checked model."""
+    try:
+        network = _native.Network(model.input_size, threads, max_memory, kernels)
+        for node in model.nodes:
+            _add(node, network, node.inputs[0])
+        network.plan()
+    except MemoryError:
+        raise ModelFormatError(
+            f"the model takes more than {max_memory:,} bytes of memory: raise max_memory if you trust it."
+        ) from None
+    return network
+
+
+def _wanted_kernels() -> str:
+    wanted = os.environ.get(KERNELS_VARIABLE, "")
+    if wanted and wanted not in kernel_names():
+        known = ", ".join(kernel_names())
+        raise InputError(
+            f"{KERNELS_VARIABLE}='{wanted}' names no kernels that run here: choose one of {known}."
+            f"{suggest(wanted, kernel_names())}"
+        )
+    return wanted
+
+
+def _flat(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if array is None else np.ascontiguousarray(array).reshape(-1)
+
+
+@singledispatch
+def _add(node: Node, network: _native.Network, first: int) -> None:
+    raise NotImplementedError(type(node).__name__)
+
+
+@_add.register(Conv)
+def _(node: Conv, network: _native.Network, first: int) -> None:
+    network.conv(
+        first,
+        node.kernel,
+        node.stride,
+        node.padding,
+        node.dilation,
+        node.filters,
+        node.groups,
+        bool(node.pad_value),
+        _flat(node.weight),
+        _flat(node.bits),
+        node.scale,
+        node.middle,
+        node.bias,
+    )
+
+
+@_add.register(Sign)
+def _(node: Sign, network: _native.Network, first: int) -> None:
+    network.sign(first, node.threshold, node.flip)
+
+
+@_add.register(Affine)
+def _(node: Affine, network: _native.Network, first: int) -> None:
+    network.affine(first, node.scale, node.shift)
+
+
+@_add.register(Relu)
+def _(node: Relu, network: _native.Network, first: int) -> None:
+    network.clamp(first, 0.0, float("inf"))
+
+
+@_add.register(Clamp)
+def _(node: Clamp, network: _native.Network, first: int) -> None:
+    network.clamp(first, node.low, node.high)
+
+
+@_add.register(PRelu)
+def _(node: PRelu, network: _native.Network, first: int) -> None:
+    network.prelu(first, node.slope)
+
+
+@_add.register(MaxPool)
+def _(node: MaxPool, network: _native.Network, first: int) -> None:
+    network.max_pool(first, node.kernel, node.stride, node.padding, node.dilation)
+
+
+@_add.register(AvgPool)
+def _(node: AvgPool, network: _native.Network, first: int) -> None:
+    network.average_pool(first, node.kernel, node.stride, node.padding, node.dilation, bool(node.count_padding))
+
+
+@_add.register(AdaptiveAvgPool)
+def _(node: AdaptiveAvgPool, network: _native.Network, first: int) -> None:
+    network.adaptive_pool(first, node.size, largest=False)
+
+
+@_add.register(AdaptiveMaxPool)
+def _(node: AdaptiveMaxPool, network: _native.Network, first: int) -> None:
+    network.adaptive_pool(first, node.size, largest=True)
+
+
+@_add.register(Add)
+def _(node: Add, network: _native.Network, first: int) -> None:
+    network.add(first, node.inputs[1])
+
+
+@_add.register(Concat)
+def _(node: Concat, network: _native.Network, first: int) -> None:
+    network.concat(list(node.inputs))
+
+
+@_add.register(Flatten)
+def _(node: Flatten, network: _native.Network, first: int) -> None:
+    network.flatten(first)

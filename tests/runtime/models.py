@@ -1,0 +1,163 @@
+"""Packed models drawn at random, for tests that compare two ways to run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dabnet.packed import Model
+from dabnet.packed.bits import pack
+from dabnet.packed.model import (
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    Add,
+    Affine,
+    AvgPool,
+    Clamp,
+    Concat,
+    Conv,
+    Flatten,
+    MaxPool,
+    Node,
+    PRelu,
+    Relu,
+    Shape,
+    Sign,
+)
+
+CHANNELS = st.one_of(st.integers(1, 20), st.sampled_from([63, 64, 65, 100, 130]))
+
+
+def floats(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@st.composite
+def windows(draw: st.DrawFn, shape: Shape, largest: int) -> dict[str, Any]:
+    """Kernel, stride, padding and dilation that fit a map; padding may be wider than the kernel."""
+    kernel, stride, dilation, padding = [], [], [], [0, 0, 0, 0]
+    for axis, size in enumerate(shape[1:3]):
+        kernel.append(draw(st.integers(1, largest)))
+        stride.append(draw(st.integers(1, 3)))
+        dilation.append(draw(st.integers(1, 2)) if kernel[-1] <= 5 else 1)
+        span = dilation[-1] * (kernel[-1] - 1) + 1
+        padding[axis] = draw(st.integers(0, span + 1))
+        padding[axis + 2] = draw(st.integers(max(0, span - size - padding[axis]), span + 1))
+    return {
+        "kernel": tuple(kernel),
+        "stride": tuple(stride),
+        "dilation": tuple(dilation),
+        "padding": tuple(padding),
+    }
+
+
+@st.composite
+def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, largest: int = 5) -> Conv:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    divisors = [g for g in range(1, shape.channels + 1) if shape.channels % g == 0]
+    groups = draw(st.sampled_from([1, 1, *divisors[:4], divisors[-1]]))
+    filters = groups * draw(st.integers(1, max(1, 12 // groups)))
+    window = draw(windows(shape, largest))
+    taps = window["kernel"][0] * window["kernel"][1] * (shape.channels // groups)
+    bias = floats(rng, filters) if draw(st.booleans()) else None
+    if not one_bit:
+        weight = floats(rng, filters, *window["kernel"], shape.channels // groups)
+        return Conv(inputs=(value,), filters=filters, groups=groups, weight=weight, bias=bias, **window)
+    return Conv(
+        inputs=(value,),
+        filters=filters,
+        groups=groups,
+        pad_value=draw(st.integers(0, 1)) if shape.is_signs else 0,
+        bits=pack(rng.random((filters, taps)) < 0.5),
+        scale=floats(rng, filters),
+        middle=floats(rng, filters) if draw(st.booleans()) else None,
+        bias=bias,
+        **window,
+    )
+
+
+@st.composite
+def signs(draw: st.DrawFn, value: int, shape: Shape) -> Sign:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    threshold = floats(rng, shape.channels)
+    threshold[rng.random(shape.channels) < 0.1] = np.inf
+    threshold[rng.random(shape.channels) < 0.1] = -np.inf
+    return Sign(
+        inputs=(value,),
+        threshold=threshold if draw(st.booleans()) else None,
+        flip=pack(rng.random(shape.channels) < 0.5) if draw(st.booleans()) else None,
+    )
+
+
+@st.composite
+def pools(draw: st.DrawFn, value: int, shape: Shape) -> Node:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kind = draw(st.sampled_from([MaxPool, AvgPool, AdaptiveMaxPool, AdaptiveAvgPool]))
+    if kind in (AdaptiveMaxPool, AdaptiveAvgPool):
+        size = (int(rng.integers(1, shape.height + 2)), int(rng.integers(1, shape.width + 2)))
+        adaptive: Node = kind(inputs=(value,), size=size)
+        return adaptive
+    kernel = tuple(int(rng.integers(1, min(4, side) + 1)) for side in shape[1:3])
+    padding = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
+    stride = tuple(int(n) for n in rng.integers(1, 4, 2))
+    count = {"count_padding": int(rng.integers(0, 2))} if kind is AvgPool else {}
+    pool: Node = kind(inputs=(value,), kernel=kernel, padding=padding, stride=stride, **count)
+    return pool
+
+
+@st.composite
+def elementwise(draw: st.DrawFn, value: int, shape: Shape) -> Node:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    c = shape.channels
+    nodes: list[Node] = [
+        Relu(inputs=(value,)),
+        Clamp(inputs=(value,), low=-0.5, high=1.0),
+        Affine(inputs=(value,), scale=floats(rng, c), shift=floats(rng, c)),
+        PRelu(inputs=(value,), slope=floats(rng, c)),
+        Add(inputs=(value, value)),
+        Concat(inputs=(value, value, value)),
+        Flatten(inputs=(value,)),
+    ]
+    return draw(st.sampled_from(nodes))
+
+
+@st.composite
+def models(draw: st.DrawFn, most_nodes: int = 6, *, binary: bool | None = None) -> Model:
+    """Models of any nodes in a row, with shortcuts; with `binary`, whose answer is exact: signs or counts of them."""
+    input_size = (draw(CHANNELS), draw(st.integers(1, 9)), draw(st.integers(1, 9)))
+    shapes, nodes = [Shape(*input_size)], []  # type: list[Shape], list[Node]
+
+    def put(strategy: st.SearchStrategy[Any]) -> None:
+        nodes.append(draw(strategy))
+        shapes[:] = Model(input_size, tuple(nodes)).shapes
+
+    if binary:
+        put(signs(0, shapes[0]))
+        put(convolutions(1, shapes[1], one_bit=True, largest=draw(st.sampled_from([1, 3, 5, 15]))))
+        return Model(input_size, tuple(nodes))
+    for _ in range(draw(st.integers(1, most_nodes))):
+        last, shape = len(nodes), shapes[-1]
+        if shape.is_signs:
+            put(convolutions(last, shape, one_bit=True))
+            continue
+        kind = draw(st.sampled_from(["sign", "conv", "one-bit", "pool", "elementwise"]))
+        if kind == "sign":
+            put(signs(last, shape))
+        elif kind == "pool":
+            put(pools(last, shape))
+        elif kind == "elementwise":
+            put(elementwise(last, shape))
+        else:
+            put(convolutions(last, shape, one_bit=kind == "one-bit"))
+    return Model(input_size, tuple(nodes))
+
+
+def sketches(model: Model, count: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random numbers, of which many are 0, as on paper."""
+    rng = np.random.default_rng(seed)
+    x = floats(rng, count, *model.input_size)
+    x[rng.random(x.shape) < 0.3] = 0
+    return x

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dabnet.errors import InputError, ModelFormatError
+from dabnet.packed import Model, to_bytes
+from dabnet.packed.model import Conv, Relu, Sign
+from dabnet.runtime import Session, reference
+
+from .models import models, sketches
+
+TOLERANCE = 1e-5
+"""Of the largest number of a value: sums of real numbers are rounded in another order."""
+
+
+def assert_alike(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    assert found.shape == expected.shape
+    if found.size:
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * np.abs(expected).max())
+
+
+@given(model=models(binary=True), batch=st.sampled_from([0, 1, 7]), seed=st.integers(0, 2**32))
+@settings(max_examples=300, deadline=None)
+def test_counts_of_signs_are_the_references_bit_for_bit(model: Model, batch: int, seed: int) -> None:
+    x = sketches(model, batch, seed)
+    np.testing.assert_array_equal(Session(model).run(x), reference.answers(model, x))
+
+
+@given(model=models(), batch=st.sampled_from([0, 1, 7]), seed=st.integers(0, 2**32))
+@settings(max_examples=300, deadline=None)
+def test_every_value_is_the_references(model: Model, batch: int, seed: int) -> None:
+    """Each node on the reference's own inputs, so that a sign within rounding of its threshold spoils nothing else."""
+    x = sketches(model, batch, seed)
+    values = reference.run(model, x)
+    for at, node in enumerate(model.nodes):
+        if any(model.shapes[i].is_signs for i in node.inputs):
+            continue  # with the node that made the signs, below
+        alone = single_node(model, at)
+        found = Session(alone).run(np.ascontiguousarray(values[node.inputs[0]].transpose(0, 3, 1, 2)))
+        expected = reference.answers(alone, values[node.inputs[0]].transpose(0, 3, 1, 2))
+        if isinstance(node, Sign):
+            np.testing.assert_array_equal(found, expected)
+        else:
+            assert_alike(found, expected)
+
+
+def single_node(model: Model, at: int) -> Model:
+    """A model of one node, whose inputs are all the same value."""
+    node = model.nodes[at]
+    values = vars(node) | {"inputs": (0,) * len(node.inputs)}
+    return Model(model.shapes[node.inputs[0]][:3], (type(node)(**values),))
+
+
+@given(model=models(), seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_answers_depend_on_neither_batch_nor_threads(model: Model, seed: int) -> None:
+    x = sketches(model, 5, seed)
+    alone = np.concatenate([Session(model).run(sketch[None]) for sketch in x])
+    for threads in (1, 2, 3):
+        np.testing.assert_array_equal(Session(model, threads=threads).run(x), alone)
+
+
+@given(model=models(), seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_a_file_answers_as_the_model_it_was_written_from(model: Model, seed: int) -> None:
+    x = sketches(model, 2, seed)
+    np.testing.assert_array_equal(Session(to_bytes(model)).run(x), Session(model).run(x))
+
+
+def small_model() -> Model:
+    rng = np.random.default_rng(0)
+    first = Conv(inputs=(0,), filters=70, kernel=(3, 3), weight=rng.standard_normal((70, 3, 3, 1)).astype(np.float32))
+    bits = rng.integers(0, 256, (4, -(-70 * 9 // 8)), dtype=np.uint8)
+    bits[:, -1] &= 0x3F
+    scale = np.ones(4, dtype=np.float32)
+    return Model(
+        (1, 9, 9),
+        (first, Sign(inputs=(1,)), Conv(inputs=(2,), filters=4, kernel=(3, 3), bits=bits, scale=scale)),
+    )
+
+
+def test_threads_may_share_a_session() -> None:
+    model = small_model()
+    session = Session(model)
+    x = sketches(model, 50)
+    expected = session.run(x)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        chosen = np.random.default_rng(seed).integers(0, 50, 2500)
+        wrong.extend(i for i in chosen if not np.array_equal(session.run(x[i : i + 1])[0], expected[i]))
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_it_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(to_bytes(Model((1, 9, 9), small_model().nodes, tuple(f"class {i}" for i in range(100)))))
+    session = Session(path)
+    assert session.input_size == (1, 9, 9)
+    assert session.labels[:2] == ["class 0", "class 1"]
+    assert session.kernels == "portable"
+    assert repr(session) == "<dabnet Session: 1x9x9 -> 100, kernels portable>"
+    assert 9 * 9 * 4 < session.memory < 100_000
+
+
+@pytest.mark.parametrize(
+    ("x", "sentence"),
+    [
+        (np.zeros((1, 1, 9, 8), dtype=np.float32), r"shape \(N, 1, 9, 9\), not float32 \(1, 1, 9, 8\)"),
+        (np.zeros((1, 9, 9), dtype=np.float32), r"not float32 \(1, 9, 9\)"),
+        (np.zeros((1, 1, 9, 9)), r"takes a float32 array .* not float64"),
+        ([[1.0]], r"not list"),
+        (np.full((1, 1, 9, 9), np.nan, dtype=np.float32), r"holds a NaN or an infinite number"),
+    ],
+)
+def test_bad_sketches_get_their_sentence(x: NDArray[np.float32], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Session(small_model()).run(x)
+
+
+def test_other_arrays_than_contiguous_ones_are_taken() -> None:
+    model = small_model()
+    x = sketches(model, 6)
+    np.testing.assert_array_equal(Session(model).run(x[::2]), Session(model).run(x)[::2])
+    np.testing.assert_array_equal(Session(model).run(np.asfortranarray(x)), Session(model).run(x))
+
+
+def test_kernels_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DABNET_KERNELS", "portable")
+    assert Session(small_model()).kernels == "portable"
+    monkeypatch.setenv("DABNET_KERNELS", "portble")
+    with pytest.raises(InputError, match=r"names no kernels that run here.* Did you mean 'portable'"):
+        Session(small_model())
+
+
+def test_too_much_memory_is_refused_before_it_is_taken() -> None:
+    weight = np.ones((1, 1, 1, 1), dtype=np.float32)
+    wide = Conv(inputs=(0,), filters=1, padding=(4000, 4000, 4000, 4000), weight=weight)
+    model = Model((1, 9, 9), (wide, Relu(inputs=(1,))))
+    with pytest.raises(ModelFormatError, match=r"more than 268,435,456 bytes of memory: raise max_memory"):
+        Session(model)
+    with pytest.raises(ModelFormatError, match="more than 1,000 bytes"):
+        Session(small_model(), max_memory=1000)
+    with pytest.raises(InputError, match="at least one thread, not 0"):
+        Session(small_model(), threads=0)
+
+
+def test_values_share_memory_where_they_can() -> None:
+    long = Model((1, 100, 100), tuple(Relu(inputs=(i,)) for i in range(50)))
+    assert Session(long).memory < 2.1 * 100 * 100 * 4
+
+
+def test_importing_the_runtime_takes_no_torch_and_little_time() -> None:
+    code = """
+import sys, time
+import numpy
+start = time.perf_counter()
+import dabnet.runtime
+print(time.perf_counter() - start)
+assert not {"torch", "lightning", "matplotlib", "rich", "typer"} & set(sys.modules)
+"""
+    best = min(
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        for _ in range(3)
+    )
+    assert best < 0.2
