@@ -15,7 +15,10 @@ COMMANDS = {
     "data": "Get data sets of sketches, prepare them, and look at them.",
     "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",
+    "export": "Pack a trained network into one small file.",
+    "summary": "Tell what each layer of a network is and costs.",
     "train": "Train a network by a recipe.",
+    "verify": "Compare a packed model with its network.",
 }
 """Each command and the line that --help says of it; its function, or its group of commands, has the same name, in a
 module of that name."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
@@ -24,6 +23,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
+from dabnet.networks.mode import evaluating
 from dabnet.packed import bits, model
 from dabnet.packed.model import Model, Node
 
@@ -81,19 +81,6 @@ def lower(
         raise UnsupportedError("the network gives back what it gets: there is nothing to pack.")
     packed = Model(size, nodes, tuple(labels), raster)
     return Lowered(packed, graph, [step.source for step in (start, *order)])
-
-
-@contextmanager
-def evaluating(net: nn.Module) -> Iterator[None]:
-    """Put a network into eval mode, without gradients, and back into what it was in."""
-    training = {module: module.training for module in net.modules()}
-    try:
-        net.eval()
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in training.items():
-            module.training = mode
 
 
 def _check_size(input_size: Sequence[int]) -> tuple[int, int, int]:

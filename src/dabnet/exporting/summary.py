@@ -17,8 +17,9 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from dabnet.errors import InputError, UnsupportedError
-from dabnet.exporting.lower import evaluating, lower
+from dabnet.exporting.lower import lower
 from dabnet.networks.layers import BinaryLayer
+from dabnet.networks.mode import evaluating
 from dabnet.packed import to_bytes
 
 BYTES_A_FLOAT = 4
@@ -76,12 +77,7 @@ class Summary:
             f"parameters    {parameters:,} of 1 bit, {real_parameters:,} of 32 bit\n"
             f"multiply-adds {binary:,} of 1 bit by 1, {one_bit:,} of 1 bit by 32, {real:,} of 32 bit by 32\n"
             f"size          {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
-            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller"
-            + (
-                f"\n              (about: it cannot be packed, for {self.why_not_packed})"
-                if self.why_not_packed
-                else ""
-            )
+            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller{note}"
         )
 
     __repr__ = __str__

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,12 @@ import torch
 from torch import Tensor
 
 from dabnet.errors import InputError, check_number
+from dabnet.networks.mode import evaluating
 from dabnet.sketches.raster import rasterize_batch
 from dabnet.training.augment import crop_source_size, ten_crop, to_network
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from torch import nn
@@ -158,7 +158,7 @@ def evaluate(
     shown = raster if crops == 1 else dataclasses.replace(raster, size=crop_source_size(raster.size))
 
     judged = []
-    with _asked(net.to(device)):
+    with evaluating(net.to(device)):
         for start in range(0, len(rows), step):
             batch = slice(start, start + step)
             images = torch.from_numpy(rasterize_batch(sketches.read(rows[batch]), shown)).to(device)
@@ -189,19 +189,6 @@ def _judge(
     ranks = ((scores > right) | ((scores == right) & before)).sum(axis=1)
     confidences = np.exp(scores[everyone, guesses]).astype(np.float32)
     return guesses.astype(np.int64), ranks.astype(np.int64), confidences
-
-
-@contextmanager
-def _asked(net: nn.Module) -> Iterator[None]:
-    """Put a network in eval mode, without gradients, and each of its modules back in its own mode after."""
-    training = {module: module.training for module in net.modules()}
-    net.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        for module, mode in training.items():
-            module.training = mode
 
 
 def _chosen(

@@ -1,0 +1,284 @@
+"""Does a packed model answer as its network does? Layer by layer on the same inputs, and from end to end.
+
+Sums of real numbers are rounded in another order by torch than by the runtime. So a number may lie on one side of a
+sign's threshold in one of them and on the other side in the other; that bit flips, and the flip may spread. A layer
+alone, on torch's own inputs, may flip a bit only where the number is within rounding of its threshold; and where the
+whole network disagrees about a sketch, the first bit that flipped tells why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, nn
+
+from dabnet.binarizers.activations import sign
+from dabnet.errors import InputError
+from dabnet.exporting.lower import Lowered, Source, lower
+from dabnet.networks.layers import BinaryLayer
+from dabnet.networks.mode import evaluating
+from dabnet.packed.model import Add, Concat, Conv, Model, Node, Sign
+from dabnet.runtime import Session
+
+ROUNDING = 1e-5
+"""Two numbers this close, relatively, may differ by rounding."""
+
+Values = dict[Source, NDArray[np.float32]]
+
+
+@dataclass
+class LayerCheck:
+    """How one node, given torch's own inputs, agrees with torch."""
+
+    name: str
+    op: str
+    error: float = 0.0
+    """The largest difference of real numbers, as a share of the value's largest number."""
+    signs: int = 0
+    """How many bits were compared."""
+    flips: int = 0
+    """How many of them differ."""
+    flips_beyond: int = 0
+    """How many differ although the number before the sign was farther than rounding from its threshold."""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether all that differs is rounding."""
+        return self.error <= ROUNDING and self.flips_beyond == 0
+
+
+@dataclass
+class Disagreement:
+    """A sketch whose class the two do not agree about, and the first layer whose bits differ."""
+
+    sketch: int
+    torch_class: int
+    packed_class: int
+    layer: str = ""
+    """Empty if no bit differs: then the two classes were a tie but for rounding."""
+    flips: int = 0
+    """Bits that differ in that layer."""
+    distance: float = 0.0
+    """How far the flipped number that was farthest from its threshold was from it, as a share of the channel's largest
+    number; without a flip, the gap between the two classes as a share of the largest logit."""
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether rounding explains it."""
+        return self.distance <= ROUNDING
+
+    def __str__(self) -> str:
+        about = f"sketch {self.sketch}: class {self.torch_class} in torch, {self.packed_class} packed; "
+        if not self.layer:
+            return about + f"no bit differs, and the two were {self.distance:.1e} apart"
+        bits = f"{self.flips} bit{'s' if self.flips > 1 else ''}"
+        return about + f"{bits} flipped first in '{self.layer}', at most {self.distance:.1e} from the threshold"
+
+
+@dataclass
+class Verification:
+    """What was compared, and how it came out."""
+
+    layers: list[LayerCheck]
+    layer_sketches: int
+    sketches: int = 0
+    equal: int = 0
+    """Sketches with the same likeliest class."""
+    logits_error: float = 0.0
+    """The largest difference of logits, as a share of a sketch's largest logit."""
+    torch_right: int | None = None
+    packed_right: int | None = None
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether all that differs is rounding."""
+        return all(layer.is_fine for layer in self.layers) and all(item.is_explained for item in self.disagreements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain numbers and strings, for JSON."""
+        return {**asdict(self), "is_fine": self.is_fine}
+
+
+def verify(
+    net: nn.Module,
+    model: Model,
+    batches: Iterable[NDArray[np.float32]],
+    labels: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+    *,
+    layer_sketches: int = 200,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Verification:
+    """Compare a network with the packed model that was exported from it, on batches of sketches (N, C, H, W).
+
+    The first `layer_sketches` are compared layer by layer, too. `labels` are the right classes, if known. `progress`
+    gets the sketches done after each batch.
+    """
+    lowered = lower(net, model.input_size)
+    _check_twins(lowered.model, model)
+    checks = [_NodeCheck(lowered, model, at) for at in range(len(model.nodes))]
+    session, probes = Session(model, threads), _Probes(model, lowered.sources)
+    found = Verification([check.result for check in checks], 0)
+    answers: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    with evaluating(net):
+        for x in batches:
+            values = _torch_values(lowered, x)
+            if found.layer_sketches < layer_sketches:
+                found.layer_sketches += len(x)
+                for check in checks:
+                    check.compare(values)
+            ours, theirs = session.run(x), values[lowered.sources[-1]].reshape(len(x), model.answers)
+            scale = np.abs(theirs).max(axis=1, keepdims=True).clip(min=1e-30)
+            found.logits_error = max(found.logits_error, float((np.abs(ours - theirs) / scale).max()))
+            for i in np.flatnonzero(ours.argmax(axis=1) != theirs.argmax(axis=1)):
+                item = Disagreement(found.sketches + int(i), int(theirs[i].argmax()), int(ours[i].argmax()))
+                probes.explain(item, x[i : i + 1], {s: v[i : i + 1] for s, v in values.items()}, theirs[i])
+                found.disagreements.append(item)
+            answers.append((theirs.argmax(axis=1), ours.argmax(axis=1)))
+            found.sketches += len(x)
+            if progress:
+                progress(found.sketches)
+    found.equal = found.sketches - len(found.disagreements)
+    if labels is not None and answers:
+        torch_classes, packed_classes = (np.concatenate(column) for column in zip(*answers, strict=True))
+        right = np.asarray(labels)[: found.sketches]
+        found.torch_right, found.packed_right = (
+            int((torch_classes == right).sum()),
+            int((packed_classes == right).sum()),
+        )
+    return found
+
+
+def _check_twins(expected: Model, model: Model) -> None:
+    """Refuse a file whose steps are not those of the network."""
+    mine, theirs = ([(node.OP, node.settings()) for node in each.nodes] for each in (expected, model))
+    if mine != theirs:
+        raise InputError("the packed model was not exported from this network: their layers differ.")
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a traced network and keeps what every step gives, and the numbers before and after every sign."""
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__(graph, garbage_collect_values=False)
+        self.found: Values = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
+        if isinstance(layer, BinaryLayer) and layer.precision == "fbin":
+            (x,), _ = self.fetch_args_kwargs_from_env(n)
+            self.found[Source(n.name, is_sign=True)] = sign(layer._normalize(x)).cpu().numpy()
+        result = super().run_node(n)
+        if isinstance(result, Tensor):
+            self.found[Source(n.name)] = result.cpu().numpy()
+        return result
+
+
+def _torch_values(lowered: Lowered, x: NDArray[np.float32]) -> Values:
+    """Give torch's own value for each of the packed model's."""
+    recorder = _Recorder(lowered.graph)
+    recorder.run(torch.from_numpy(x))
+    shapes = dict(zip(lowered.sources, lowered.model.shapes, strict=True))
+    return {source: recorder.found[source].reshape(len(x), *shape[:3]) for source, shape in shapes.items()}
+
+
+class _NodeCheck:
+    """Runs one node of a packed model natively on torch's inputs."""
+
+    def __init__(self, lowered: Lowered, model: Model, at: int) -> None:
+        self.node = model.nodes[at]
+        self.inputs = [lowered.sources[i] for i in self.node.inputs]
+        self.output = lowered.sources[at + 1]
+        self.result = LayerCheck(self.node.name, self.node.OP)
+        self._session = Session(_alone(model, at))
+
+    def compare(self, values: Values) -> None:
+        given = np.concatenate([values[source] for source in self.inputs], axis=1)
+        expected = values[self.output].reshape(len(given), -1)
+        found = self._session.run(np.ascontiguousarray(given))
+        if not isinstance(self.node, Sign):
+            largest = max(float(np.abs(expected).max(initial=0)), 1e-30)
+            self.result.error = max(self.result.error, float(np.abs(found - expected).max(initial=0)) / largest)
+            return
+        flipped = (found != expected).reshape(given.shape)
+        self.result.signs += flipped.size
+        self.result.flips += int(flipped.sum())
+        self.result.flips_beyond += int((flipped & (_distance(self.node, given) > ROUNDING)).sum())
+
+
+def _distance(node: Sign, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give how far numbers before a sign are from its threshold, relatively."""
+    at = np.zeros(x.shape[1]) if node.threshold is None else node.threshold.astype(np.float64)
+    at = at[:, None, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        distance = np.abs(x - at) / np.maximum(np.abs(x), np.abs(at))
+    return np.where(np.isfinite(at), np.nan_to_num(distance), np.inf).astype(np.float32)
+
+
+def _alone(model: Model, at: int) -> Model:
+    """Give a model of one node, which takes all its inputs' channels one after the other, signs as -1 and +1."""
+    node = model.nodes[at]
+    shapes = [model.shapes[i] for i in node.inputs]
+    channels = sum(shape.channels for shape in shapes)
+    size = (channels, shapes[0].height, shapes[0].width)
+    nodes: list[Node] = []
+    if shapes[0].is_signs:
+        nodes.append(Sign(inputs=(0,)))
+    elif isinstance(node, Add | Concat):
+        # Convolutions that pick the channels of each input, exactly.
+        identity, start = np.eye(channels, dtype=np.float32), 0
+        for shape in shapes:
+            picked = identity[start : start + shape.channels, None, None, :]
+            nodes.append(Conv(inputs=(0,), filters=shape.channels, weight=np.ascontiguousarray(picked)))
+            start += shape.channels
+    inputs = tuple(range(1, len(nodes) + 1)) if nodes else (0,)
+    nodes.append(type(node)(**(vars(node) | {"inputs": inputs})))
+    return Model(size, tuple(nodes))
+
+
+class _Probe(NamedTuple):
+    """The part of a model up to a sign."""
+
+    node: Sign
+    source: Source
+    before: Source
+    session: Session
+
+
+class _Probes:
+    """Finds the first bits that flipped."""
+
+    def __init__(self, model: Model, sources: Sequence[Source]) -> None:
+        self._model, self._sources = model, sources
+        self._made: dict[int, _Probe] = {}
+
+    def explain(self, item: Disagreement, x: NDArray[np.float32], values: Values, logits: NDArray[np.float32]) -> None:
+        """Say why the two disagree about a sketch."""
+        for at, node in enumerate(self._model.nodes):
+            if not isinstance(node, Sign):
+                continue
+            probe = self._probe(at, node)
+            expected = values[probe.source]
+            flipped = probe.session.run(x).reshape(expected.shape) != expected
+            if not flipped.any():
+                continue
+            before = values[probe.before]
+            at_threshold = np.zeros(before.shape[1]) if node.threshold is None else node.threshold
+            largest = np.maximum(np.abs(before).max(axis=(2, 3), keepdims=True), 1e-30)
+            distance = np.abs(before - at_threshold[:, None, None]) / largest
+            item.layer, item.flips, item.distance = node.name, int(flipped.sum()), float(distance[flipped].max())
+            return
+        gap = float(logits[item.torch_class] - logits[item.packed_class])
+        item.distance = gap / max(float(np.abs(logits).max()), 1e-30)
+
+    def _probe(self, at: int, node: Sign) -> _Probe:
+        if at not in self._made:
+            session = Session(self._model.part(at + 1))
+            self._made[at] = _Probe(node, self._sources[at + 1], self._sources[node.inputs[0]], session)
+        return self._made[at]
