@@ -96,6 +96,8 @@ class _Tracer(fx.Tracer):
 
 def _trace(net: nn.Module, size: tuple[int, int, int]) -> fx.GraphModule:
     """Record what a sketch goes through, with the shape of every step."""
+    if not any(True for _ in net.children()) or isinstance(net, BinaryLayer):
+        net = nn.Sequential(net)  # a single layer, which is to be found as such
     try:
         graph = fx.GraphModule(net, _Tracer().trace(net))
     except Exception as problem:  # a forward may do anything
