@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from dabnet.errors import ModelFormatError
-from dabnet.packed.model import MAX_SIDE, OPS, Model, Node
+from dabnet.packed.model import MAX_SIDE, OPS, RASTER_SETTINGS, Model, Node, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,8 @@ def to_bytes(model: Model) -> bytes:
     if model.labels:
         about["labels"] = list(model.labels)
     if model.raster is not None:
-        about["raster"] = model.raster
+        size, margin, pen = (model.raster[name] for name in RASTER_SETTINGS)
+        about["raster"] = {"size": size, "margin": float(margin), "pen": float(pen)}
     tensors = {
         f"{at}.{name}": np.ascontiguousarray(found)
         for at, node in enumerate(model.nodes)
@@ -50,9 +51,11 @@ def to_bytes(model: Model) -> bytes:
 def read_model(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MAX_MEMORY) -> Model:
     """Read a packed model from a file or from a file's bytes; `ModelFormatError` says what is wrong with a bad one."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return from_bytes(bytes(source))
+        return from_bytes(bytes(source))  # memory that was taken already
     path = Path(source)
     try:
+        if not path.is_file():  # but a folder, or a pipe, which has no end
+            raise ModelFormatError(f"'{path}' is not a file that is there: check the path.")
         size = path.stat().st_size
         if size > max_memory:
             raise ModelFormatError(
@@ -72,7 +75,9 @@ def from_bytes(data: bytes) -> Model:
     try:
         tensors = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    except (SafetensorError, ValueError, KeyError, RecursionError) as problem:
+    except KeyError as problem:
+        raise ModelFormatError(f"it holds a tensor of type {problem}, and packed models have none.") from None
+    except (SafetensorError, ValueError, RecursionError) as problem:
         raise ModelFormatError(f"it is not a safetensors file ({_short(problem)}).") from None
     try:
         about = json.loads(header["__metadata__"]["dabnet"])
@@ -92,37 +97,43 @@ def _parse_model(about: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Mod
     if "settings" in about:
         raise ModelFormatError("it holds the weights of a network that is not packed yet: dabnet export packs it.")
     if about.get("version") != VERSION:
-        raise ModelFormatError(f"its format is version {about.get('version')!r}, and this dabnet reads {VERSION}.")
+        raise ModelFormatError(f"its format is version {about.get('version')!r:.40}, and this dabnet reads {VERSION}.")
     if unknown := set(about) - {"version", "input", "nodes", "labels", "raster"}:
-        raise ModelFormatError(f"its description has an unknown entry, {min(unknown)!r}.")
+        raise ModelFormatError(f"its description has an unknown entry, {min(unknown)!r:.40}.")
+    if missing := {"input", "nodes"} - set(about):
+        raise ModelFormatError(f"its description lacks {min(missing)!r}.")
     if not isinstance(about["nodes"], list):
         raise ModelFormatError("its nodes are not a list.")
     nodes = tuple(_parse_node(at, described, tensors) for at, described in enumerate(about["nodes"]))
     if tensors:
-        raise ModelFormatError(f"no node uses its tensor {min(tensors)!r}.")
+        raise ModelFormatError(f"no node uses its tensor {min(tensors)!r:.40}.")
+    try:
+        size = _integers(3)(about["input"])
+    except ValueError:
+        raise ModelFormatError("its input is not a list of channels, height and width.") from None
     labels = about.get("labels", [])
-    if not isinstance(labels, list) or not all(labels):
-        raise ModelFormatError("its labels are not a list of words.")
-    for label in labels:
-        _text(label)
-    size = _integers(3)(about["input"])
+    if not isinstance(labels, list):
+        raise ModelFormatError("its labels are not a list.")
     return Model((size[0], size[1], size[2]), nodes, tuple(labels), _parse_raster(about.get("raster")))
 
 
 def _parse_raster(found: Any) -> dict[str, float] | None:
     if found is None:
         return None
-    if set(found) != {"size", "margin", "pen"}:
-        raise ModelFormatError("its way to rasterize needs size, margin and pen.")
-    return {
-        "size": _integer(found["size"]),
-        "margin": _number(found["margin"]),
-        "pen": _number(found["pen"]),
-    }
+    try:
+        if isinstance(found, dict) and set(found) == set(RASTER_SETTINGS):
+            return {
+                "size": _integer(found["size"]),
+                "margin": _number(found["margin"]),
+                "pen": _number(found["pen"]),
+            }
+    except (ValueError, OverflowError):
+        pass
+    raise ModelFormatError("its way to rasterize is not a size, a margin and a pen.")
 
 
 def _parse_node(at: int, described: Any, tensors: dict[str, NDArray[Any]]) -> Node:
-    if not isinstance(described, dict) or described.get("op") not in OPS:
+    if not isinstance(described, dict) or str(described.get("op")) not in OPS:
         op = described.get("op") if isinstance(described, dict) else described
         raise ModelFormatError(f"node {at} is {str(op)[:40]!r}, and that is no operation.")
     kind = OPS[described["op"]]
@@ -136,10 +147,13 @@ def _parse_node(at: int, described: Any, tensors: dict[str, NDArray[Any]]) -> No
         try:
             values[name] = _PARSERS[known[name]](value)
         except (TypeError, ValueError, OverflowError):
-            raise ModelFormatError(f"node {at}, {kind.OP}: '{name}' cannot be {str(value)[:40]}.") from None
+            raise ModelFormatError(f"node {at}, {kind.OP}: '{name}' cannot be {value!r:.40}.") from None
     for name in kind.array_names():
         if (found := tensors.pop(f"{at}.{name}", None)) is not None:
             values[name] = found
+    for name, is_needed in kind.setting_names().items():
+        if is_needed and name not in values:
+            raise ModelFormatError(f"node {at}, {kind.OP}, lacks {name!r}.")
     return kind(**values)
 
 
@@ -165,10 +179,9 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 1000:
-        raise ValueError(f"a text cannot be {str(value)[:40]!r}")
-    value.encode()  # refuses halves of characters
-    return value
+    if not is_text(value):
+        raise ValueError
+    return str(value)
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {

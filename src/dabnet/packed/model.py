@@ -29,6 +29,9 @@ MAX_SIDE = 65_535
 MAX_NODES = 10_000
 MAX_BINARY_TAPS = 1 << 24
 """Weights of a one-bit filter: float32 counts no farther."""
+MAX_TEXT = 1000
+"""Characters of a label or a name."""
+RASTER_SETTINGS = ("size", "margin", "pen")
 
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]
@@ -121,6 +124,8 @@ class Windowed(Node):
         """Count the places of the window, down and across."""
         if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.padding) < 0:
             raise ValueError("kernel, stride and dilation are at least 1, and padding at least 0")
+        if max(*self.kernel, *self.stride, *self.dilation, *self.padding) > MAX_SIDE:
+            raise ValueError(f"kernel, stride, dilation and padding are at most {MAX_SIDE:,}")
         return (
             _places("height", shape.height, self.padding[0::2], self.kernel[0], self.stride[0], self.dilation[0]),
             _places("width", shape.width, self.padding[1::2], self.kernel[1], self.stride[1], self.dilation[1]),
@@ -409,11 +414,15 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shapes", tuple(_check_graph(self.input_size, self.nodes)))
+        if not all(label and is_text(label) for label in self.labels):
+            raise ModelFormatError(f"a model's labels are texts of 1 to {MAX_TEXT:,} characters.")
         answers = self.answers
         if self.labels and len(self.labels) != answers:
             raise ModelFormatError(f"a model with {answers} outputs has {len(self.labels)} labels.")
         if len(set(self.labels)) != len(self.labels):
             raise ModelFormatError("two classes of a model have the same label.")
+        if self.raster is not None and set(self.raster) != set(RASTER_SETTINGS):
+            raise ModelFormatError("a model's way to rasterize is a size, a margin and a pen.")
 
     @property
     def answers(self) -> int:
@@ -473,6 +482,11 @@ def _check_array(name: str, found: NDArray[Any], spec: ArraySpec) -> None:
         fine = ~np.isnan(found) if spec.may_be_infinite else np.isfinite(found)
         if not fine.all():
             raise ValueError(f"'{name}' holds a number that is not finite")
+
+
+def is_text(value: object) -> bool:
+    """Say whether something is a text that a file can hold: not too long, and without halves of characters."""
+    return isinstance(value, str) and len(value) <= MAX_TEXT and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def _real(inputs: Sequence[Shape]) -> Shape:
