@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "layers.h"
 
 namespace dabnet {
@@ -33,14 +35,17 @@ class Convolution : public Layer {
         if (bias != nullptr) bias_.assign(bias, bias + filters);
     }
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    // A part of the sums of a group's filters.
+    std::size_t scratch_bytes() const override { return group_filters_ * sizeof(float); }
+
+    void run(const std::vector<const void*>& inputs, void* output, void* scratch) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
         auto* y = static_cast<float*>(output);
         const std::size_t filters = groups_ * group_filters_;
         for (std::size_t row = 0; row < window_.down.places; ++row) {
             for (std::size_t column = 0; column < window_.across.places; ++column) {
                 for (std::size_t group = 0; group < groups_; ++group) {
-                    run_place(x, row, column, group, y + group * group_filters_);
+                    run_place(x, row, column, group, static_cast<float*>(scratch), y + group * group_filters_);
                 }
                 y += filters;
             }
@@ -48,24 +53,40 @@ class Convolution : public Layer {
     }
 
    private:
-    void run_place(const float* x, std::size_t row, std::size_t column, std::size_t group, float* sums) const {
+    // Products are summed up in parts of so many channels, and then the parts: long sums lose less to rounding so.
+    static constexpr std::size_t kPart = 64;
+
+    void run_place(const float* x, std::size_t row, std::size_t column, std::size_t group, float* part,
+                   float* sums) const {
         const auto& [down, across] = window_;
         const std::size_t taps = down.kernel * across.kernel;
-        std::fill(sums, sums + group_filters_, 0.0f);
+        const float* bias = bias_.data() + group * group_filters_;
+        std::copy(bias, bias + group_filters_, sums);
         for (std::size_t i = down.first(row); i < down.end(row); ++i) {
             for (std::size_t j = across.first(column); j < across.end(column); ++j) {
                 const std::size_t place = down.at(row, i) * input_.width + across.at(column, j);
                 const float* channels = x + place * input_.channels + group * group_channels_;
                 const std::size_t tap = i * across.kernel + j;
                 const float* weights = weights_.data() + (group * taps + tap) * group_channels_ * group_filters_;
-                for (std::size_t channel = 0; channel < group_channels_; ++channel, weights += group_filters_) {
-                    if (channels[channel] == 0) continue;  // blank paper, and most of what a ReLU leaves
-                    kernels_.multiply_add(channels[channel], weights, group_filters_, sums);
+                for (std::size_t start = 0; start < group_channels_; start += kPart) {
+                    const std::size_t end = std::min(start + kPart, group_channels_);
+                    add_part(channels, weights, start, end, part, sums);
                 }
             }
         }
-        const float* bias = bias_.data() + group * group_filters_;
-        for (std::size_t filter = 0; filter < group_filters_; ++filter) sums[filter] += bias[filter];
+    }
+
+    void add_part(const float* channels, const float* weights, std::size_t start, std::size_t end, float* part,
+                  float* sums) const {
+        std::fill(part, part + group_filters_, 0.0f);
+        bool is_blank = true;
+        for (std::size_t channel = start; channel < end; ++channel) {
+            if (channels[channel] == 0) continue;  // blank paper, and most of what a ReLU leaves
+            kernels_.multiply_add(channels[channel], weights + channel * group_filters_, group_filters_, part);
+            is_blank = false;
+        }
+        if (is_blank) return;
+        for (std::size_t filter = 0; filter < group_filters_; ++filter) sums[filter] += part[filter];
     }
 
     const Kernels& kernels_;

@@ -25,7 +25,7 @@ from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import synthetic_strokes
 from dabnet.training.run import RUN, load_model, open_run
 
-BATCH = 50
+BATCH = 10  # all values of a large network are kept for as many sketches
 
 
 def verify(

@@ -38,7 +38,8 @@ class LayerCheck:
     name: str
     op: str
     error: float = 0.0
-    """The largest difference of real numbers, as a share of the value's largest number."""
+    """The largest difference of real numbers, as a share of the value's largest number, before or after the bias: a sum
+    is rounded before a bias can cancel it."""
     signs: int = 0
     """How many bits were compared."""
     flips: int = 0
@@ -203,13 +204,19 @@ class _NodeCheck:
         expected = values[self.output].reshape(len(given), -1)
         found = self._session.run(np.ascontiguousarray(given))
         if not isinstance(self.node, Sign):
-            largest = max(float(np.abs(expected).max(initial=0)), 1e-30)
+            largest = max(float(np.abs(expected).max(initial=0)), self._before_bias(values[self.output]), 1e-30)
             self.result.error = max(self.result.error, float(np.abs(found - expected).max(initial=0)) / largest)
             return
         flipped = (found != expected).reshape(given.shape)
         self.result.signs += flipped.size
         self.result.flips += int(flipped.sum())
         self.result.flips_beyond += int((flipped & (_distance(self.node, given) > ROUNDING)).sum())
+
+    def _before_bias(self, expected: NDArray[np.float32]) -> float:
+        """Give the largest number that a convolution's bias is added to."""
+        if not isinstance(self.node, Conv) or self.node.bias is None:
+            return 0.0
+        return float(np.abs(expected - self.node.bias[:, None, None]).max(initial=0))
 
 
 def _distance(node: Sign, x: NDArray[np.float32]) -> NDArray[np.float32]:
