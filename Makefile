@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check wheel format clean
+.PHONY: help demo test check fuzz race wheel format clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -28,6 +28,12 @@ check: $(VENV)/ready
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/ready  ## feed 20,000 broken model files to the native code, built with AddressSanitizer and UBSan
+	PYTHON=$(BIN)/python scripts/sanitized address -m tests.packed.fuzz --count 20000
+
+race: $(VENV)/ready  ## let threads share sessions, with the native code built with ThreadSanitizer
+	PYTHON=$(BIN)/python scripts/sanitized thread -m tests.runtime.share_session
 
 wheel: $(VENV)/ready  ## build a wheel into dist/
 	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation -w dist

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "fence.h"
 #include "parallel.h"
 
 namespace dabnet {
@@ -13,23 +14,20 @@ constexpr std::size_t kLine = 64;  // bytes of a cache line: values start at one
 
 std::size_t lines_of(std::size_t bytes) { return (bytes + kLine - 1) / kLine; }
 
-// Where a value stands, and from which step to which it is needed.
+// Where a value stands, and the last step at which it is needed.
 struct Block {
-    std::size_t offset, lines, first, last;
+    std::size_t from, to, last;
 };
 
-// The lowest offset at which a block does not overlap any that is needed at the same time.
-std::size_t lowest_offset(const std::vector<Block>& placed, std::size_t lines, std::size_t first, std::size_t last) {
-    std::vector<std::pair<std::size_t, std::size_t>> taken;
-    for (const Block& block : placed) {
-        if (block.first <= last && first <= block.last) taken.emplace_back(block.offset, block.offset + block.lines);
-    }
-    std::sort(taken.begin(), taken.end());
+// Puts a value into the lowest gap between those that are still needed at step `first`, and returns its offset. The
+// blocks are in the order of their offsets, and stay so.
+std::size_t place_value(std::vector<Block>& blocks, std::size_t lines, std::size_t first, std::size_t last) {
+    const auto is_over = [&](const Block& block) { return block.last < first; };
+    blocks.erase(std::remove_if(blocks.begin(), blocks.end(), is_over), blocks.end());
     std::size_t offset = 0;
-    for (const auto& [from, to] : taken) {
-        if (offset + lines <= from) break;
-        offset = std::max(offset, to);
-    }
+    auto next = blocks.begin();
+    for (; next != blocks.end() && next->from < offset + lines; ++next) offset = next->to;
+    blocks.insert(next, {offset, offset + lines, last});
     return offset;
 }
 
@@ -44,6 +42,7 @@ Network::Network(Shape input, int threads, std::size_t max_memory)
     : threads_(std::max(threads, 1)), budget_(max_memory), shapes_{input} {}
 
 void Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, Shape output) {
+    budget_.take(inputs.size() * sizeof(inputs[0]));
     steps_.push_back({std::move(layer), std::move(inputs)});
     shapes_.push_back(output);
 }
@@ -57,14 +56,12 @@ void Network::plan() {
     }
     last_use.back() = steps_.size() + 1;
 
-    std::vector<Block> placed;
+    std::vector<Block> blocks;
     std::size_t scratch_bytes = 0;
     for (std::size_t value = 0; value < shapes_.size(); ++value) {
         const std::size_t lines = lines_of(shapes_[value].bytes());
-        const std::size_t offset = lowest_offset(placed, lines, value, last_use[value]);
-        placed.push_back({offset, lines, value, last_use[value]});
-        offsets_.push_back(offset);
-        lines_ = std::max(lines_, offset + lines);
+        offsets_.push_back(place_value(blocks, lines, value, last_use[value]));
+        lines_ = std::max(lines_, offsets_.back() + lines);
     }
     for (const Step& step : steps_) scratch_bytes = std::max(scratch_bytes, step.layer->scratch_bytes());
     scratch_ = lines_;
@@ -112,12 +109,22 @@ void Network::run_one(const float* sketch, float* answers, Line* workspace) cons
             input[place * in.channels + c] = sketch[c * in.places() + place];
         }
     }
+    // Values lie side by side: a step may touch those that it takes and the one that it makes.
+    const auto fence = [&](auto mark, std::size_t step) {
+        for (std::size_t value : steps_[step].inputs) mark(workspace + offsets_[value], shapes_[value].bytes());
+        mark(workspace + offsets_[step + 1], shapes_[step + 1].bytes());
+        mark(workspace + scratch_, steps_[step].layer->scratch_bytes());
+    };
+    close_fence(workspace, lines_ * kLine);
     std::vector<const void*> inputs;
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         inputs.clear();
         for (std::size_t value : steps_[step].inputs) inputs.push_back(workspace + offsets_[value]);
+        fence(open_fence, step);
         steps_[step].layer->run(inputs, workspace + offsets_[step + 1], workspace + scratch_);
+        fence(close_fence, step);
     }
+    open_fence(workspace, lines_ * kLine);
     const Shape& out = shapes_.back();
     const void* last = workspace + offsets_.back();
     for (std::size_t c = 0; c < out.channels; ++c) {

@@ -146,7 +146,10 @@ std::unique_ptr<Layer> make_prelu(Budget& budget, const Shape& input, const floa
 
 std::unique_ptr<Layer> make_add(const Shape& input) { return std::make_unique<Add>(input); }
 
-std::unique_ptr<Layer> make_concat(const std::vector<Shape>& inputs) { return std::make_unique<Concat>(inputs); }
+std::unique_ptr<Layer> make_concat(Budget& budget, const std::vector<Shape>& inputs) {
+    budget.take(inputs.size() * sizeof(Shape));
+    return std::make_unique<Concat>(inputs);
+}
 
 std::unique_ptr<Layer> make_flatten(const Shape& input) { return std::make_unique<Flatten>(input); }
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 VERSION = 1
 DEFAULT_MAX_MEMORY = 256 << 20
 """Bytes that a model may take, in the file and in memory, unless told otherwise."""
+MAX_HEADER = 4 << 20
+"""Bytes of a file's header: JSON takes up to thirty times as much memory as it has bytes."""
 
 
 def to_bytes(model: Model) -> bytes:
@@ -72,9 +74,12 @@ def read_model(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MA
 
 def from_bytes(data: bytes) -> Model:
     """Read a model from the bytes of its file."""
+    length = int.from_bytes(data[:8], "little")
+    if MAX_HEADER < length <= len(data) - 8:
+        raise ModelFormatError(f"its header has {length:,} bytes, and may have {MAX_HEADER:,}.")
     try:
         tensors = load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        header = json.loads(data[8 : 8 + length])
     except KeyError as problem:
         raise ModelFormatError(f"it holds a tensor of type {problem}, and packed models have none.") from None
     except (SafetensorError, ValueError, RecursionError) as problem:
@@ -87,7 +92,7 @@ def from_bytes(data: bytes) -> Model:
         return _parse_model(about, tensors)
     except ModelFormatError:
         raise
-    except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as problem:
+    except (TypeError, ValueError, KeyError, OverflowError, AttributeError, RecursionError) as problem:
         raise ModelFormatError(f"its description makes no sense ({_short(problem)}).") from None
 
 
@@ -96,8 +101,9 @@ def _parse_model(about: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Mod
         raise ModelFormatError("its description is not a JSON object.")
     if "settings" in about:
         raise ModelFormatError("it holds the weights of a network that is not packed yet: dabnet export packs it.")
-    if about.get("version") != VERSION:
-        raise ModelFormatError(f"its format is version {about.get('version')!r:.40}, and this dabnet reads {VERSION}.")
+    version = about.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version != VERSION:
+        raise ModelFormatError(f"its format is version {version!r:.40}, and this dabnet reads {VERSION}.")
     if unknown := set(about) - {"version", "input", "nodes", "labels", "raster"}:
         raise ModelFormatError(f"its description has an unknown entry, {min(unknown)!r:.40}.")
     if missing := {"input", "nodes"} - set(about):
@@ -165,7 +171,7 @@ def _integer(value: Any) -> int:
 
 def _integers(count: int | None) -> Callable[[Any], tuple[int, ...]]:
     def parse(value: Any) -> tuple[int, ...]:
-        if not isinstance(value, list) or (count is not None and len(value) != count):
+        if not isinstance(value, list) or len(value) > MAX_SIDE or (count is not None and len(value) != count):
             raise ValueError
         return tuple(map(_integer, value))
 

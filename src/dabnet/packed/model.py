@@ -348,7 +348,7 @@ class Add(Node):
     def output(self, inputs: Sequence[Shape]) -> Shape:
         """Give the shape of the value that it makes."""
         if len(inputs) != 2 or inputs[0] != inputs[1]:
-            raise ValueError(f"it adds two values of one shape, not {' and '.join(map(str, inputs))}")
+            raise ValueError(f"it adds two values of one shape, not {' and '.join(map(str, inputs)):.80}")
         return _real(inputs[:1])
 
 
@@ -361,7 +361,7 @@ class Concat(Node):
     def output(self, inputs: Sequence[Shape]) -> Shape:
         """Give the shape of the value that it makes."""
         if len({shape[1:] for shape in inputs}) != 1:
-            raise ValueError(f"it joins maps of one size, not {' and '.join(map(str, inputs))}")
+            raise ValueError(f"it joins maps of one size, not {' and '.join(map(str, inputs)):.80}")
         first = _real(inputs[:1])
         return first._replace(channels=sum(shape.channels for shape in inputs))
 
@@ -454,8 +454,8 @@ def _check_graph(input_size: tuple[int, int, int], nodes: Sequence[Node]) -> lis
     shapes = [Shape(*input_size)]
     for at, node in enumerate(nodes):
         try:
-            if not node.inputs or any(not 0 <= value <= at for value in node.inputs):
-                raise ValueError(f"it takes values {list(node.inputs)}, and there are 0 to {at}")
+            if not node.inputs or min(node.inputs) < 0 or max(node.inputs) > at:
+                raise ValueError(f"it takes values {list(node.inputs)!s:.80}, and there are 0 to {at}")
             if len(node.inputs) != 1 and not isinstance(node, Add | Concat):
                 raise ValueError(f"it takes one value, not {len(node.inputs)}")
             inputs = [shapes[value] for value in node.inputs]
@@ -467,7 +467,7 @@ def _check_graph(input_size: tuple[int, int, int], nodes: Sequence[Node]) -> lis
                 _check_array(name, found, specs[name])
             shapes.append(shape)
         except ValueError as problem:
-            place = f" ('{node.name}')" if node.name else ""
+            place = f" ({node.name!r})" if node.name else ""
             raise ModelFormatError(f"node {at}, {node.OP}{place}: {problem}.") from None
     return shapes
 
