@@ -110,7 +110,7 @@ class Builder {
             shapes.push_back(network_->shape(input));
             joined.channels += shapes.back().channels;
         }
-        add(dabnet::make_concat(shapes), inputs, joined);
+        add(dabnet::make_concat(network_->budget(), shapes), inputs, joined);
     }
 
     void flatten(std::size_t input) {

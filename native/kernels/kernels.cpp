@@ -4,7 +4,11 @@
 
 namespace dabnet {
 
-const Kernels* const kAllKernels[] = {&kPortableKernels, nullptr};
+const Kernels* const kAllKernels[] = {
+#ifdef DABNET_AVX2
+    &kAvx2Kernels,
+#endif
+    &kPortableKernels, nullptr};
 
 const Kernels* find_kernels(const char* name) {
     for (const Kernels* const* kernels = kAllKernels; *kernels != nullptr; ++kernels) {

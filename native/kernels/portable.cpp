@@ -26,6 +26,6 @@ void multiply_add(float x, const float* weights, std::size_t n, float* sums) {
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, multiply_add};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, multiply_add, nullptr, nullptr};
 
 }  // namespace dabnet

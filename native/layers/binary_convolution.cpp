@@ -144,6 +144,9 @@ class BinaryConvolution : public Layer {
 std::unique_ptr<Layer> make_binary_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                const Window& window, std::size_t filters, std::size_t groups,
                                                bool pad_with_ones, const OneBitWeights& weights) {
+    if (has_tables(kernels, input, window, groups)) {
+        return make_table_convolution(kernels, budget, input, window, filters, pad_with_ones, weights);
+    }
     return std::make_unique<BinaryConvolution>(kernels, budget, input, window, filters, groups, pad_with_ones, weights);
 }
 

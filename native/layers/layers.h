@@ -34,6 +34,12 @@ std::unique_ptr<Layer> make_binary_convolution(const Kernels& kernels, Budget& b
                                                const Window& window, std::size_t filters, std::size_t groups,
                                                bool pad_with_ones, const OneBitWeights& weights);
 
+// The same by tables, where the kernels have them and the filters are not too large.
+bool has_tables(const Kernels& kernels, const Shape& input, const Window& window, std::size_t groups);
+std::unique_ptr<Layer> make_table_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
+                                              const Window& window, std::size_t filters, bool pad_with_ones,
+                                              const OneBitWeights& weights);
+
 // `threshold` has a number a channel, or is null for zeros; `flip` has a bit a channel, or is null.
 std::unique_ptr<Layer> make_sign(Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip);
 
@@ -46,7 +52,7 @@ std::unique_ptr<Layer> make_average_pool(const Shape& input, const Window& windo
 std::unique_ptr<Layer> make_adaptive_pool(const Shape& input, std::size_t down, std::size_t across, bool largest);
 
 std::unique_ptr<Layer> make_add(const Shape& input);
-std::unique_ptr<Layer> make_concat(const std::vector<Shape>& inputs);
+std::unique_ptr<Layer> make_concat(Budget& budget, const std::vector<Shape>& inputs);
 std::unique_ptr<Layer> make_flatten(const Shape& input);
 
 }  // namespace dabnet

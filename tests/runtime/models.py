@@ -30,6 +30,8 @@ from dabnet.packed.model import (
 
 CHANNELS = st.one_of(st.integers(1, 20), st.sampled_from([63, 64, 65, 100, 130]))
 
+FILTERS = st.sampled_from([24, 31, 32, 33, 48, 64, 65, 100, 130])
+
 
 def floats(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
@@ -59,7 +61,8 @@ def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, large
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     divisors = [g for g in range(1, shape.channels + 1) if shape.channels % g == 0]
     groups = draw(st.sampled_from([1, 1, *divisors[:4], divisors[-1]]))
-    filters = groups * draw(st.integers(1, max(1, 12 // groups)))
+    few = st.integers(1, max(1, 12 // groups))
+    filters = groups * draw(st.one_of(few, FILTERS) if one_bit and groups == 1 else few)
     window = draw(windows(shape, largest))
     taps = window["kernel"][0] * window["kernel"][1] * (shape.channels // groups)
     bias = floats(rng, filters) if draw(st.booleans()) else None

@@ -15,6 +15,7 @@ from dabnet.errors import InputError, ModelFormatError
 from dabnet.packed import Model, to_bytes
 from dabnet.packed.model import Conv, Relu, Sign
 from dabnet.runtime import Session, reference
+from dabnet.runtime.session import kernel_names
 
 from .models import models, sketches
 
@@ -28,16 +29,39 @@ def assert_alike(found: NDArray[np.float32], expected: NDArray[np.float32]) -> N
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * np.abs(expected).max())
 
 
+def session_with(kernels: str, model: Model, threads: int = 1) -> Session:
+    """A session that is forced to use some kernels, and does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DABNET_KERNELS", kernels)
+        session = Session(model, threads)
+    assert session.kernels == kernels
+    return session
+
+
+each_kernels = pytest.mark.parametrize("kernels", kernel_names())
+
+
+@each_kernels
 @given(model=models(binary=True), batch=st.sampled_from([0, 1, 7]), seed=st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
-def test_counts_of_signs_are_the_references_bit_for_bit(model: Model, batch: int, seed: int) -> None:
+@settings(max_examples=200, deadline=None)
+def test_counts_of_signs_are_the_references_bit_for_bit(kernels: str, model: Model, batch: int, seed: int) -> None:
     x = sketches(model, batch, seed)
-    np.testing.assert_array_equal(Session(model).run(x), reference.answers(model, x))
+    np.testing.assert_array_equal(session_with(kernels, model).run(x), reference.answers(model, x))
 
 
+@given(model=models(), seed=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_all_kernels_give_the_same_answers_bit_for_bit(model: Model, seed: int) -> None:
+    x = sketches(model, 3, seed)
+    expected = session_with("portable", model).run(x)
+    for kernels in kernel_names():
+        np.testing.assert_array_equal(session_with(kernels, model).run(x), expected)
+
+
+@each_kernels
 @given(model=models(), batch=st.sampled_from([0, 1, 7]), seed=st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
-def test_every_value_is_the_references(model: Model, batch: int, seed: int) -> None:
+@settings(max_examples=200, deadline=None)
+def test_every_value_is_the_references(kernels: str, model: Model, batch: int, seed: int) -> None:
     """Each node on the reference's own inputs, so that a sign within rounding of its threshold spoils nothing else."""
     x = sketches(model, batch, seed)
     values = reference.run(model, x)
@@ -45,7 +69,7 @@ def test_every_value_is_the_references(model: Model, batch: int, seed: int) -> N
         if any(model.shapes[i].is_signs for i in node.inputs):
             continue  # with the node that made the signs, below
         alone = single_node(model, at)
-        found = Session(alone).run(np.ascontiguousarray(values[node.inputs[0]].transpose(0, 3, 1, 2)))
+        found = session_with(kernels, alone).run(np.ascontiguousarray(values[node.inputs[0]].transpose(0, 3, 1, 2)))
         expected = reference.answers(alone, values[node.inputs[0]].transpose(0, 3, 1, 2))
         if isinstance(node, Sign):
             np.testing.assert_array_equal(found, expected)
@@ -113,8 +137,8 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     session = Session(path)
     assert session.input_size == (1, 9, 9)
     assert session.labels[:2] == ["class 0", "class 1"]
-    assert session.kernels == "portable"
-    assert repr(session) == "<dabnet Session: 1x9x9 -> 100, kernels portable>"
+    assert session.kernels == kernel_names()[0]
+    assert repr(session) == f"<dabnet Session: 1x9x9 -> 100, kernels {session.kernels}>"
     assert 9 * 9 * 4 < session.memory < 100_000
 
 
