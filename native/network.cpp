@@ -41,26 +41,34 @@ void Budget::take(std::size_t bytes) {
 Network::Network(Shape input, int threads, std::size_t max_memory)
     : threads_(std::max(threads, 1)), budget_(max_memory), shapes_{input} {}
 
-void Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, Shape output) {
-    budget_.take(inputs.size() * sizeof(inputs[0]));
-    steps_.push_back({std::move(layer), std::move(inputs)});
-    shapes_.push_back(output);
+std::size_t Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs,
+                         const std::vector<Shape>& outputs) {
+    budget_.take((inputs.size() + outputs.size()) * sizeof(std::size_t));
+    std::vector<std::size_t> values;
+    for (const Shape& output : outputs) {
+        values.push_back(shapes_.size());
+        shapes_.push_back(output);
+    }
+    const std::size_t first = values.front();
+    steps_.push_back({std::move(layer), std::move(inputs), std::move(values)});
+    return first;
 }
 
-void Network::plan() {
-    // Value i + 1 is made by step i; the input is there before all steps, the answer is needed after them.
-    std::vector<std::size_t> last_use(shapes_.size());
-    for (std::size_t i = 0; i < shapes_.size(); ++i) last_use[i] = i;
+void Network::plan(std::size_t answer) {
+    answer_ = answer;
+    // The input is there before all steps, the answer is needed after them.
+    std::vector<std::size_t> first_use(shapes_.size()), last_use(shapes_.size());
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         for (std::size_t input : steps_[step].inputs) last_use[input] = step + 1;
+        for (std::size_t output : steps_[step].outputs) first_use[output] = last_use[output] = step + 1;
     }
-    last_use.back() = steps_.size() + 1;
+    last_use[answer] = steps_.size() + 1;
 
     std::vector<Block> blocks;
     std::size_t scratch_bytes = 0;
     for (std::size_t value = 0; value < shapes_.size(); ++value) {
         const std::size_t lines = lines_of(shapes_[value].bytes());
-        offsets_.push_back(place_value(blocks, lines, value, last_use[value]));
+        offsets_.push_back(place_value(blocks, lines, first_use[value], last_use[value]));
         lines_ = std::max(lines_, offsets_.back() + lines);
     }
     for (const Step& step : steps_) scratch_bytes = std::max(scratch_bytes, step.layer->scratch_bytes());
@@ -109,24 +117,27 @@ void Network::run_one(const float* sketch, float* answers, Line* workspace) cons
             input[place * in.channels + c] = sketch[c * in.places() + place];
         }
     }
-    // Values lie side by side: a step may touch those that it takes and the one that it makes.
+    // Values lie side by side: a step may touch those that it takes and makes.
     const auto fence = [&](auto mark, std::size_t step) {
         for (std::size_t value : steps_[step].inputs) mark(workspace + offsets_[value], shapes_[value].bytes());
-        mark(workspace + offsets_[step + 1], shapes_[step + 1].bytes());
+        for (std::size_t value : steps_[step].outputs) mark(workspace + offsets_[value], shapes_[value].bytes());
         mark(workspace + scratch_, steps_[step].layer->scratch_bytes());
     };
     close_fence(workspace, lines_ * kLine);
     std::vector<const void*> inputs;
+    std::vector<void*> outputs;
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         inputs.clear();
+        outputs.clear();
         for (std::size_t value : steps_[step].inputs) inputs.push_back(workspace + offsets_[value]);
+        for (std::size_t value : steps_[step].outputs) outputs.push_back(workspace + offsets_[value]);
         fence(open_fence, step);
-        steps_[step].layer->run(inputs, workspace + offsets_[step + 1], workspace + scratch_);
+        steps_[step].layer->run(inputs, outputs, workspace + scratch_);
         fence(close_fence, step);
     }
     open_fence(workspace, lines_ * kLine);
-    const Shape& out = shapes_.back();
-    const void* last = workspace + offsets_.back();
+    const Shape& out = shapes_[answer_];
+    const void* last = workspace + offsets_[answer_];
     for (std::size_t c = 0; c < out.channels; ++c) {
         for (std::size_t place = 0; place < out.places(); ++place) {
             float& answer = answers[c * out.places() + place];

@@ -45,8 +45,9 @@ struct TooLarge {
 class Layer {
    public:
     virtual ~Layer() = default;
-    // Makes a value of one sketch from others. `scratch` has `scratch_bytes()`.
-    virtual void run(const std::vector<const void*>& inputs, void* output, void* scratch) const = 0;
+    // Makes values of one sketch from others. `scratch` has `scratch_bytes()`.
+    virtual void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+                     void* scratch) const = 0;
     virtual std::size_t scratch_bytes() const { return 0; }
 };
 
@@ -58,23 +59,25 @@ class Network {
     Budget& budget() { return budget_; }
     const Shape& shape(std::size_t value) const { return shapes_[value]; }
 
-    // Adds a layer that makes the next value from these.
-    void add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, Shape output);
+    // Adds a layer that makes the next values from these; returns the number of the first.
+    std::size_t add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, const std::vector<Shape>& outputs);
 
-    // Gives every value its place in memory. Values that are never needed at the same time may share it.
-    void plan();
+    // Gives every value its place in memory, and says which one is the answer. Values that are never needed at the same
+    // time may share it.
+    void plan(std::size_t answer);
 
     // Runs `batch` sketches (channels, height, width). Several threads may call it at once. Signs are answered as +1
     // and -1.
     void run(const float* sketches, std::size_t batch, float* answers) const;
 
-    std::size_t answers() const { return shapes_.back().count(); }
+    std::size_t answers() const { return shapes_[answer_].count(); }
     std::size_t memory() const { return budget_.taken(); }
 
    private:
     struct Step {
         std::unique_ptr<Layer> layer;
         std::vector<std::size_t> inputs;
+        std::vector<std::size_t> outputs;
     };
     struct alignas(64) Line {
         std::byte bytes[64];
@@ -89,6 +92,7 @@ class Network {
     Budget budget_;
     std::vector<Shape> shapes_;
     std::vector<Step> steps_;
+    std::size_t answer_ = 0;
     std::vector<std::size_t> offsets_;  // of each value in a workspace, in lines
     std::size_t scratch_ = 0;           // its offset
     std::size_t lines_ = 0;             // of a workspace

@@ -36,73 +36,94 @@ class Builder {
         if (kernels_ == nullptr) throw nb::value_error("no such kernels");
     }
 
-    void conv(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
-              std::size_t filters, std::size_t groups, bool pad_with_ones, std::optional<Floats> weight,
-              std::optional<Bytes> bits, std::optional<Floats> scale, std::optional<Floats> middle,
-              std::optional<Floats> bias) {
+    // Returns the number of the first value that it makes: real numbers, then signs.
+    std::size_t conv(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
+                     std::size_t filters, std::size_t groups, bool pad_with_ones, std::optional<Floats> weight,
+                     std::optional<Bytes> bits, std::optional<Floats> scale, std::optional<Floats> middle,
+                     std::optional<Floats> bias, std::optional<std::size_t> added, bool makes_signs,
+                     std::optional<Floats> threshold, std::optional<Bytes> flip, bool makes_real,
+                     std::optional<Floats> slope, float low, float high) {
         const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
         dabnet::Budget& budget = network_->budget();
+        dabnet::Followers followers;
+        followers.adds = added.has_value();
+        followers.makes_signs = makes_signs;
+        followers.threshold = data_of(threshold);
+        followers.flip = flip ? flip->data() : nullptr;
+        followers.makes_real = makes_real;
+        followers.slope = data_of(slope);
+        followers.low = low;
+        followers.high = high;
         std::unique_ptr<dabnet::Layer> layer;
         if (weight) {
             layer = dabnet::make_convolution(*kernels_, budget, shape, window, filters, groups, weight->data(),
-                                             data_of(bias));
+                                             data_of(bias), followers);
         } else {
             const dabnet::OneBitWeights weights{bits->data(), scale->data(), data_of(middle), data_of(bias)};
-            layer = shape.is_signs
-                        ? dabnet::make_binary_convolution(*kernels_, budget, shape, window, filters, groups,
-                                                          pad_with_ones, weights)
-                        : dabnet::make_one_bit_convolution(*kernels_, budget, shape, window, filters, groups, weights);
+            layer = shape.is_signs ? dabnet::make_binary_convolution(*kernels_, budget, shape, window, filters, groups,
+                                                                     pad_with_ones, weights, followers)
+                                   : dabnet::make_one_bit_convolution(*kernels_, budget, shape, window, filters, groups,
+                                                                      weights, followers);
         }
-        add(std::move(layer), {input}, {filters, window.down.places, window.across.places});
+        const dabnet::Shape real{filters, window.down.places, window.across.places};
+        const dabnet::Shape signs{filters, window.down.places, window.across.places, true};
+        std::vector<dabnet::Shape> outputs;
+        if (makes_real) outputs.push_back(real);
+        if (makes_signs) outputs.push_back(signs);
+        std::vector<std::size_t> inputs{input};
+        if (added) inputs.push_back(*added);
+        return network_->add(std::move(layer), std::move(inputs), outputs);
     }
 
-    void sign(std::size_t input, std::optional<Floats> threshold, std::optional<Bytes> flip) {
+    std::size_t sign(std::size_t input, std::optional<Floats> threshold, std::optional<Bytes> flip) {
         dabnet::Shape shape = network_->shape(input);
         auto layer = dabnet::make_sign(network_->budget(), shape, data_of(threshold), flip ? flip->data() : nullptr);
         shape.is_signs = true;
-        add(std::move(layer), {input}, shape);
+        return add(std::move(layer), {input}, shape);
     }
 
-    void affine(std::size_t input, Floats scale, Floats shift) {
-        const dabnet::Shape& shape = network_->shape(input);
-        add(dabnet::make_affine(network_->budget(), shape, scale.data(), shift.data()), {input}, shape);
+    std::size_t affine(std::size_t input, Floats scale, Floats shift) {
+        const dabnet::Shape shape = network_->shape(input);
+        return add(dabnet::make_affine(network_->budget(), shape, scale.data(), shift.data()), {input}, shape);
     }
 
-    void clamp(std::size_t input, float low, float high) {
-        const dabnet::Shape& shape = network_->shape(input);
-        add(dabnet::make_clamp(shape, low, high), {input}, shape);
+    std::size_t clamp(std::size_t input, float low, float high) {
+        const dabnet::Shape shape = network_->shape(input);
+        return add(dabnet::make_clamp(shape, low, high), {input}, shape);
     }
 
-    void prelu(std::size_t input, Floats slope) {
-        const dabnet::Shape& shape = network_->shape(input);
-        add(dabnet::make_prelu(network_->budget(), shape, slope.data()), {input}, shape);
+    std::size_t prelu(std::size_t input, Floats slope) {
+        const dabnet::Shape shape = network_->shape(input);
+        return add(dabnet::make_prelu(network_->budget(), shape, slope.data()), {input}, shape);
     }
 
-    void max_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation) {
-        const dabnet::Shape& shape = network_->shape(input);
+    std::size_t max_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation) {
+        const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
-        add(dabnet::make_max_pool(shape, window), {input}, {shape.channels, window.down.places, window.across.places});
+        return add(dabnet::make_max_pool(shape, window), {input},
+                   {shape.channels, window.down.places, window.across.places});
     }
 
-    void average_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
-                      bool count_padding) {
-        const dabnet::Shape& shape = network_->shape(input);
+    std::size_t average_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
+                             bool count_padding) {
+        const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
-        add(dabnet::make_average_pool(shape, window, count_padding), {input},
-            {shape.channels, window.down.places, window.across.places});
+        return add(dabnet::make_average_pool(shape, window, count_padding), {input},
+                   {shape.channels, window.down.places, window.across.places});
     }
 
-    void adaptive_pool(std::size_t input, Sizes<2> size, bool largest) {
-        const dabnet::Shape& shape = network_->shape(input);
-        add(dabnet::make_adaptive_pool(shape, size[0], size[1], largest), {input}, {shape.channels, size[0], size[1]});
+    std::size_t adaptive_pool(std::size_t input, Sizes<2> size, bool largest) {
+        const dabnet::Shape shape = network_->shape(input);
+        return add(dabnet::make_adaptive_pool(shape, size[0], size[1], largest), {input},
+                   {shape.channels, size[0], size[1]});
     }
 
-    void add_values(std::size_t a, std::size_t b) {
-        add(dabnet::make_add(network_->shape(a)), {a, b}, network_->shape(a));
+    std::size_t add_values(std::size_t a, std::size_t b) {
+        return add(dabnet::make_add(network_->shape(a)), {a, b}, network_->shape(a));
     }
 
-    void concat(const std::vector<std::size_t>& inputs) {
+    std::size_t concat(const std::vector<std::size_t>& inputs) {
         std::vector<dabnet::Shape> shapes;
         dabnet::Shape joined = network_->shape(inputs[0]);
         joined.channels = 0;
@@ -110,15 +131,15 @@ class Builder {
             shapes.push_back(network_->shape(input));
             joined.channels += shapes.back().channels;
         }
-        add(dabnet::make_concat(network_->budget(), shapes), inputs, joined);
+        return add(dabnet::make_concat(network_->budget(), shapes), inputs, joined);
     }
 
-    void flatten(std::size_t input) {
-        const dabnet::Shape& shape = network_->shape(input);
-        add(dabnet::make_flatten(shape), {input}, {shape.count(), 1, 1});
+    std::size_t flatten(std::size_t input) {
+        const dabnet::Shape shape = network_->shape(input);
+        return add(dabnet::make_flatten(shape), {input}, {shape.count(), 1, 1});
     }
 
-    void plan() { network_->plan(); }
+    void plan(std::size_t answer) { network_->plan(answer); }
 
     void run(Array<const float, nb::ndim<4>, nb::c_contig> sketches, Matrix<float> answers) const {
         const nb::gil_scoped_release release;
@@ -129,8 +150,8 @@ class Builder {
     std::size_t memory() const { return network_->memory(); }
 
    private:
-    void add(std::unique_ptr<dabnet::Layer> layer, std::vector<std::size_t> inputs, dabnet::Shape output) {
-        network_->add(std::move(layer), std::move(inputs), output);
+    std::size_t add(std::unique_ptr<dabnet::Layer> layer, std::vector<std::size_t> inputs, dabnet::Shape output) {
+        return network_->add(std::move(layer), std::move(inputs), {output});
     }
 
     static dabnet::Window window_over(const dabnet::Shape& shape, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding,
@@ -171,7 +192,8 @@ void bind_network(nb::module_& module) {
              "kernels"_a)
         .def("conv", &Builder::conv, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a, "filters"_a,
              "groups"_a, "pad_with_ones"_a, "weight"_a.none(), "bits"_a.none(), "scale"_a.none(), "middle"_a.none(),
-             "bias"_a.none())
+             "bias"_a.none(), "added"_a.none(), "makes_signs"_a, "threshold"_a.none(), "flip"_a.none(), "makes_real"_a,
+             "slope"_a.none(), "low"_a, "high"_a)
         .def("sign", &Builder::sign, "value"_a, "threshold"_a.none(), "flip"_a.none())
         .def("affine", &Builder::affine, "value"_a, "scale"_a, "shift"_a)
         .def("clamp", &Builder::clamp, "value"_a, "low"_a, "high"_a)
@@ -183,7 +205,7 @@ void bind_network(nb::module_& module) {
         .def("add", &Builder::add_values, "a"_a, "b"_a)
         .def("concat", &Builder::concat, "inputs"_a)
         .def("flatten", &Builder::flatten, "value"_a)
-        .def("plan", &Builder::plan)
+        .def("plan", &Builder::plan, "answer"_a)
         .def("run", &Builder::run, "sketches"_a.noconvert(), "answers"_a.noconvert())
         .def_prop_ro("kernels", &Builder::kernels)
         .def_prop_ro("memory", &Builder::memory);

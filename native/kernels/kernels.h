@@ -7,6 +7,36 @@
 
 namespace dabnet {
 
+// A number, and the weights of all filters that it is multiplied by.
+struct Term {
+    float x;
+    const float* weights;
+};
+
+// sums = bias + the sum of all parts, each the sum of its terms; a long sum in parts loses less to rounding. `ends`
+// says where in `terms` each part ends.
+struct Sum {
+    const Term* terms;
+    const std::size_t* ends;
+    std::size_t parts;
+    std::size_t filters;
+    const float* bias;
+    float* sums;
+};
+
+// What becomes of a place's numbers, of up to 64 filters at a time: something is added; then the sum's signs are kept,
+// and the sum itself after an activation. What has a number a filter is filled up with zeros to a multiple of 64.
+struct Finish {
+    std::size_t filters;
+    const float* added;         // (places, filters), or null
+    std::uint64_t* signs;       // (places, words), or null
+    const float* threshold;     // of signs: +1 where the number is at least this
+    const std::uint64_t* flip;  // of signs, a bit a filter: the other way round
+    float* real;                // (places, filters), or null
+    const float* slope;         // of PReLU, or null
+    float low, high;            // what real numbers are clamped to where there is no slope
+};
+
 // One row of places of a convolution of signs by tables, for all filters.
 //
 // The input is spread: each place has a byte for 4 channels, with twice their bits in it, or 32 where it is padding.
@@ -27,7 +57,8 @@ struct TableRow {
     const float* bias;          // likewise, or null
     const std::int32_t* bases;  // of each place: its dot product less twice its count of differing bits
     const std::int32_t* sums;   // of each place: the sum of its inputs; null if there is no middle
-    float* output;              // (places, filters)
+    std::size_t first_place;    // the number of the first place in what is finished
+    const Finish* finish;
 };
 
 struct Kernels {
@@ -37,8 +68,10 @@ struct Kernels {
     // How many bits of two rows differ.
     std::uint32_t (*count_differences)(const std::uint64_t* a, const std::uint64_t* b, std::size_t words);
 
-    // sums[i] += x * weights[i]
-    void (*multiply_add)(float x, const float* weights, std::size_t n, float* sums);
+    void (*add_up)(const Sum& sum);
+
+    // Finishes n <= 64 filters from `first` on, a multiple of 64, of a place. `values` has room for 64 numbers.
+    void (*finish)(const Finish& finish, std::size_t place, std::size_t first, std::size_t n, const float* values);
 
     // Spreads bits to a byte for 4 of them, which holds twice their number; null where there are no tables.
     void (*spread)(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out);

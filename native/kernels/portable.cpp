@@ -20,12 +20,45 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return count;
 }
 
-void multiply_add(float x, const float* weights, std::size_t n, float* sums) {
-    for (std::size_t i = 0; i < n; ++i) sums[i] += x * weights[i];
+void add_up(const Sum& job) {
+    constexpr std::size_t kBlock = 64;  // filters
+    for (std::size_t first = 0; first < job.filters; first += kBlock) {
+        const std::size_t n = job.filters - first < kBlock ? job.filters - first : kBlock;
+        float* sums = job.sums + first;
+        for (std::size_t i = 0; i < n; ++i) sums[i] = job.bias[first + i];
+        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+            float inner[kBlock] = {};
+            for (; term < job.ends[part]; ++term) {
+                const float x = job.terms[term].x;
+                const float* weights = job.terms[term].weights + first;
+                for (std::size_t i = 0; i < n; ++i) inner[i] += x * weights[i];
+            }
+            for (std::size_t i = 0; i < n; ++i) sums[i] += inner[i];
+        }
+    }
+}
+
+void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t filter = first + i, at = place * job.filters + filter;
+        float value = values[i];
+        if (job.added != nullptr) value = value + job.added[at];
+        if (job.signs != nullptr) bits |= static_cast<std::uint64_t>(value >= job.threshold[filter]) << i;
+        if (job.real == nullptr) continue;
+        if (job.slope != nullptr) {
+            value = value > 0 ? value : job.slope[filter] * value;
+        } else {
+            value = value > job.low ? value : job.low;
+            value = value < job.high ? value : job.high;
+        }
+        job.real[at] = value;
+    }
+    if (job.signs != nullptr) job.signs[place * ((job.filters + 63) / 64) + first / 64] = bits ^ job.flip[first / 64];
 }
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, multiply_add, nullptr, nullptr};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up, finish, nullptr, nullptr};
 
 }  // namespace dabnet

@@ -21,14 +21,41 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return static_cast<std::uint32_t>(count);
 }
 
-void multiply_add(float x, const float* weights, std::size_t n, float* sums) {
-    const __m256 factor = _mm256_set1_ps(x);
-    std::size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256 product = _mm256_mul_ps(factor, _mm256_loadu_ps(weights + i));
-        _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_loadu_ps(sums + i), product));
+// As the portable one, with the sums of 8 * `Eights` filters in registers.
+template <int Eights>
+void add_up_block(const Sum& job, std::size_t first) {
+    __m256 sums[Eights];
+    for (int i = 0; i < Eights; ++i) sums[i] = _mm256_loadu_ps(job.bias + first + 8 * i);
+    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+        __m256 inner[Eights];
+        for (int i = 0; i < Eights; ++i) inner[i] = _mm256_setzero_ps();
+        for (; term < job.ends[part]; ++term) {
+            const __m256 x = _mm256_set1_ps(job.terms[term].x);
+            const float* weights = job.terms[term].weights + first;
+#pragma GCC unroll 8
+            for (int i = 0; i < Eights; ++i) {
+                inner[i] = _mm256_add_ps(inner[i], _mm256_mul_ps(x, _mm256_loadu_ps(weights + 8 * i)));
+            }
+        }
+        for (int i = 0; i < Eights; ++i) sums[i] = _mm256_add_ps(sums[i], inner[i]);
     }
-    for (; i < n; ++i) sums[i] += x * weights[i];
+    for (int i = 0; i < Eights; ++i) _mm256_storeu_ps(job.sums + first + 8 * i, sums[i]);
+}
+
+void add_up(const Sum& job) {
+    std::size_t filter = 0;
+    for (; filter + 64 <= job.filters; filter += 64) add_up_block<8>(job, filter);
+    for (; filter + 32 <= job.filters; filter += 32) add_up_block<4>(job, filter);
+    for (; filter + 8 <= job.filters; filter += 8) add_up_block<1>(job, filter);
+    for (; filter < job.filters; ++filter) {
+        float sum = job.bias[filter];
+        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+            float inner = 0;
+            for (; term < job.ends[part]; ++term) inner += job.terms[term].x * job.terms[term].weights[filter];
+            sum += inner;
+        }
+        job.sums[filter] = sum;
+    }
 }
 
 void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
@@ -46,6 +73,44 @@ void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) 
             std::memcpy(out + start, last, nibbles - start);
         }
     }
+}
+
+// As the portable one, 8 filters at a time.
+void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    const __m256 low = _mm256_set1_ps(job.low), high = _mm256_set1_ps(job.high);
+    const std::size_t at = place * job.filters + first;
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < n; i += 8) {
+        const bool is_whole = n - i >= 8;
+        __m256 value = _mm256_loadu_ps(values + i);
+        if (job.added != nullptr) {
+            alignas(32) float added[8] = {};
+            if (!is_whole) std::memcpy(added, job.added + at + i, (n - i) * sizeof(float));
+            value = _mm256_add_ps(value, is_whole ? _mm256_loadu_ps(job.added + at + i) : _mm256_load_ps(added));
+        }
+        if (job.signs != nullptr) {
+            const __m256 is_above = _mm256_cmp_ps(value, _mm256_loadu_ps(job.threshold + first + i), _CMP_GE_OQ);
+            bits |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm256_movemask_ps(is_above))) << i;
+        }
+        if (job.real == nullptr) continue;
+        if (job.slope != nullptr) {
+            const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
+            const __m256 is_positive = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ);
+            value = _mm256_blendv_ps(below, value, is_positive);
+        } else {
+            value = _mm256_min_ps(_mm256_max_ps(value, low), high);
+        }
+        if (is_whole) {
+            _mm256_storeu_ps(job.real + at + i, value);
+        } else {
+            alignas(32) float last[8];
+            _mm256_store_ps(last, value);
+            std::memcpy(job.real + at + i, last, (n - i) * sizeof(float));
+        }
+    }
+    if (job.signs == nullptr) return;
+    if (n < 64) bits &= (std::uint64_t{1} << n) - 1;
+    job.signs[place * ((job.filters + 63) / 64) + first / 64] = bits ^ job.flip[first / 64];
 }
 
 struct Tables {
@@ -166,7 +231,7 @@ void finish_place(const TableRow& row, std::size_t place, std::size_t first, con
         if (row.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(row.bias + first + i));
         _mm256_store_ps(values + i, value);
     }
-    std::memcpy(row.output + place * row.filters + first, values, n * sizeof(float));
+    finish(*row.finish, row.first_place + place, first, n, values);
 }
 
 template <int Places, int Halves>
@@ -193,6 +258,6 @@ void table_row(const TableRow& row) {
 
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, multiply_add, spread, table_row};
+extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up, finish, spread, table_row};
 
 }  // namespace dabnet

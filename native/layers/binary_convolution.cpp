@@ -8,7 +8,8 @@ namespace {
 class BinaryConvolution : public Layer {
    public:
     BinaryConvolution(const Kernels& kernels, Budget& budget, const Shape& input, const Window& window,
-                      std::size_t filters, std::size_t groups, bool pad_with_ones, const OneBitWeights& weights)
+                      std::size_t filters, std::size_t groups, bool pad_with_ones, const OneBitWeights& weights,
+                      const Followers& followers)
         : kernels_(kernels),
           input_(input),
           window_(window),
@@ -17,7 +18,8 @@ class BinaryConvolution : public Layer {
           pad_with_ones_(pad_with_ones),
           channels_(input.channels / groups),
           words_((channels_ + 63) / 64),
-          taps_(window.down.kernel * window.across.kernel) {
+          taps_(window.down.kernel * window.across.kernel),
+          finisher_(budget, filters, followers) {
         budget.take(filters * taps_ * words_ * sizeof(std::uint64_t) + 3 * filters * sizeof(float));
         bits_.resize(filters * taps_ * words_);
         const std::size_t row = (taps_ * channels_ + 7) / 8;
@@ -35,22 +37,27 @@ class BinaryConvolution : public Layer {
         if (weights.bias != nullptr) bias_.assign(weights.bias, weights.bias + filters);
     }
 
-    // What lies under the window, tap after tap.
-    std::size_t scratch_bytes() const override { return taps_ * words_ * sizeof(std::uint64_t); }
+    // What lies under the window, tap after tap, and the numbers of a place.
+    std::size_t scratch_bytes() const override {
+        return taps_ * words_ * sizeof(std::uint64_t) + (filters_ + 63) / 64 * 64 * sizeof(float);
+    }
 
-    void run(const std::vector<const void*>& inputs, void* output, void* scratch) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
         const auto* x = static_cast<const std::uint64_t*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
         auto* taps = static_cast<std::uint64_t*>(scratch);
+        auto* values = reinterpret_cast<float*>(taps + taps_ * words_);
+        const Finish finish = finisher_.job(inputs, outputs);
         const std::size_t group_filters = filters_ / groups_;
+        std::size_t place = 0;
         for (std::size_t row = 0; row < window_.down.places; ++row) {
-            for (std::size_t column = 0; column < window_.across.places; ++column, y += filters_) {
+            for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
                 for (std::size_t group = 0; group < groups_; ++group) {
                     const Seen seen = gather(x, row, column, group, taps);
                     for (std::size_t filter = group * group_filters; filter < (group + 1) * group_filters; ++filter) {
-                        y[filter] = value(filter, seen, taps);
+                        values[filter] = value(filter, seen, taps);
                     }
                 }
+                finish_place(kernels_, finish, place, values);
             }
         }
     }
@@ -137,17 +144,20 @@ class BinaryConvolution : public Layer {
     std::size_t channels_, words_, taps_;  // of a group; of a tap; of a filter
     std::vector<std::uint64_t> bits_;      // (filters, taps, words)
     std::vector<float> scale_, middle_, bias_;
+    Finisher finisher_;
 };
 
 }  // namespace
 
 std::unique_ptr<Layer> make_binary_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                const Window& window, std::size_t filters, std::size_t groups,
-                                               bool pad_with_ones, const OneBitWeights& weights) {
+                                               bool pad_with_ones, const OneBitWeights& weights,
+                                               const Followers& followers) {
     if (has_tables(kernels, input, window, groups)) {
-        return make_table_convolution(kernels, budget, input, window, filters, pad_with_ones, weights);
+        return make_table_convolution(kernels, budget, input, window, filters, pad_with_ones, weights, followers);
     }
-    return std::make_unique<BinaryConvolution>(kernels, budget, input, window, filters, groups, pad_with_ones, weights);
+    return std::make_unique<BinaryConvolution>(kernels, budget, input, window, filters, groups, pad_with_ones, weights,
+                                               followers);
 }
 
 }  // namespace dabnet

@@ -12,13 +12,14 @@ class Convolution : public Layer {
     // `weight(filter, tap, channel)` gives one weight.
     template <typename Weight>
     Convolution(const Kernels& kernels, Budget& budget, const Shape& input, const Window& window, std::size_t filters,
-                std::size_t groups, const float* bias, Weight weight)
+                std::size_t groups, const float* bias, const Followers& followers, Weight weight)
         : kernels_(kernels),
           input_(input),
           window_(window),
           groups_(groups),
           group_channels_(input.channels / groups),
-          group_filters_(filters / groups) {
+          group_filters_(filters / groups),
+          finisher_(budget, filters, followers) {
         const std::size_t taps = window.down.kernel * window.across.kernel;
         budget.take((filters * taps * group_channels_ + filters) * sizeof(float));
         weights_.resize(filters * taps * group_channels_);
@@ -35,58 +36,59 @@ class Convolution : public Layer {
         if (bias != nullptr) bias_.assign(bias, bias + filters);
     }
 
-    // A part of the sums of a group's filters.
-    std::size_t scratch_bytes() const override { return group_filters_ * sizeof(float); }
+    // The terms of a place, where their parts end, and the sums of all filters.
+    std::size_t scratch_bytes() const override {
+        return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float);
+    }
 
-    void run(const std::vector<const void*>& inputs, void* output, void* scratch) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
-        const std::size_t filters = groups_ * group_filters_;
+        auto* terms = static_cast<Term*>(scratch);
+        auto* ends = reinterpret_cast<std::size_t*>(terms + most_terms());
+        auto* sums = reinterpret_cast<float*>(ends + most_parts());
+        const Finish finish = finisher_.job(inputs, outputs);
+        std::size_t place = 0;
         for (std::size_t row = 0; row < window_.down.places; ++row) {
-            for (std::size_t column = 0; column < window_.across.places; ++column) {
+            for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
                 for (std::size_t group = 0; group < groups_; ++group) {
-                    run_place(x, row, column, group, static_cast<float*>(scratch), y + group * group_filters_);
+                    const std::size_t parts = gather(x, row, column, group, terms, ends);
+                    const std::size_t first = group * group_filters_;
+                    kernels_.add_up({terms, ends, parts, group_filters_, bias_.data() + first, sums + first});
                 }
-                y += filters;
+                finish_place(kernels_, finish, place, sums);
             }
         }
     }
 
    private:
-    // Products are summed up in parts of so many channels, and then the parts: long sums lose less to rounding so.
-    static constexpr std::size_t kPart = 64;
+    static constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
 
-    void run_place(const float* x, std::size_t row, std::size_t column, std::size_t group, float* part,
-                   float* sums) const {
+    std::size_t most_terms() const { return window_.down.kernel * window_.across.kernel * group_channels_; }
+    std::size_t most_parts() const { return (most_terms() + kPart - 1) / kPart; }
+    std::size_t sums_room() const { return (groups_ * group_filters_ + 63) / 64 * 64; }
+
+    // Collects what is not 0 under the window: paper is blank, and a ReLU leaves much so. Returns the number of parts.
+    std::size_t gather(const float* x, std::size_t row, std::size_t column, std::size_t group, Term* terms,
+                       std::size_t* ends) const {
         const auto& [down, across] = window_;
-        const std::size_t taps = down.kernel * across.kernel;
-        const float* bias = bias_.data() + group * group_filters_;
-        std::copy(bias, bias + group_filters_, sums);
+        const float* group_weights = weights_.data() + group * most_terms() * group_filters_;
+        std::size_t count = 0, parts = 0, part = 0;
         for (std::size_t i = down.first(row); i < down.end(row); ++i) {
             for (std::size_t j = across.first(column); j < across.end(column); ++j) {
                 const std::size_t place = down.at(row, i) * input_.width + across.at(column, j);
                 const float* channels = x + place * input_.channels + group * group_channels_;
-                const std::size_t tap = i * across.kernel + j;
-                const float* weights = weights_.data() + (group * taps + tap) * group_channels_ * group_filters_;
-                for (std::size_t start = 0; start < group_channels_; start += kPart) {
-                    const std::size_t end = std::min(start + kPart, group_channels_);
-                    add_part(channels, weights, start, end, part, sums);
+                const std::size_t first = (i * across.kernel + j) * group_channels_;
+                for (std::size_t channel = 0; channel < group_channels_; ++channel) {
+                    if (channels[channel] == 0) continue;
+                    const std::size_t weight = first + channel;
+                    if (weight / kPart != part && count != 0) ends[parts++] = count;
+                    part = weight / kPart;
+                    terms[count++] = {channels[channel], group_weights + weight * group_filters_};
                 }
             }
         }
-    }
-
-    void add_part(const float* channels, const float* weights, std::size_t start, std::size_t end, float* part,
-                  float* sums) const {
-        std::fill(part, part + group_filters_, 0.0f);
-        bool is_blank = true;
-        for (std::size_t channel = start; channel < end; ++channel) {
-            if (channels[channel] == 0) continue;  // blank paper, and most of what a ReLU leaves
-            kernels_.multiply_add(channels[channel], weights + channel * group_filters_, group_filters_, part);
-            is_blank = false;
-        }
-        if (is_blank) return;
-        for (std::size_t filter = 0; filter < group_filters_; ++filter) sums[filter] += part[filter];
+        if (count != 0) ends[parts++] = count;
+        return parts;
     }
 
     const Kernels& kernels_;
@@ -95,16 +97,17 @@ class Convolution : public Layer {
     std::size_t groups_, group_channels_, group_filters_;
     std::vector<float> weights_;  // (groups, taps, channels of a group, filters of a group)
     std::vector<float> bias_;
+    Finisher finisher_;
 };
 
 }  // namespace
 
 std::unique_ptr<Layer> make_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                         const Window& window, std::size_t filters, std::size_t groups,
-                                        const float* weights, const float* bias) {
+                                        const float* weights, const float* bias, const Followers& followers) {
     const std::size_t channels = input.channels / groups;
     const std::size_t taps = window.down.kernel * window.across.kernel;
-    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, bias,
+    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, bias, followers,
                                          [=](std::size_t filter, std::size_t tap, std::size_t channel) {
                                              return weights[(filter * taps + tap) * channels + channel];
                                          });
@@ -112,11 +115,11 @@ std::unique_ptr<Layer> make_convolution(const Kernels& kernels, Budget& budget, 
 
 std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                 const Window& window, std::size_t filters, std::size_t groups,
-                                                const OneBitWeights& weights) {
+                                                const OneBitWeights& weights, const Followers& followers) {
     const std::size_t channels = input.channels / groups;
     const std::size_t taps = window.down.kernel * window.across.kernel;
     const std::size_t row = (taps * channels + 7) / 8;
-    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, weights.bias,
+    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, weights.bias, followers,
                                          [=](std::size_t filter, std::size_t tap, std::size_t channel) {
                                              const bool plus =
                                                  bit_at(weights.bits + filter * row, tap * channels + channel);

@@ -17,9 +17,9 @@ class Sign : public Layer {
         }
     }
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<std::uint64_t*>(output);
+        auto* y = static_cast<std::uint64_t*>(outputs[0]);
         for (std::size_t place = 0; place < input_.places(); ++place, x += input_.channels) {
             for (std::size_t word = 0; word < input_.words(); ++word) {
                 const std::size_t end = std::min<std::size_t>(64, input_.channels - word * 64);
@@ -45,9 +45,9 @@ class Elementwise : public Layer {
    public:
     Elementwise(const Shape& input, Function function) : input_(input), function_(std::move(function)) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
+        auto* y = static_cast<float*>(outputs[0]);
         for (std::size_t place = 0; place < input_.places(); ++place) {
             for (std::size_t c = 0; c < input_.channels; ++c) *y++ = function_(*x++, c);
         }
@@ -72,10 +72,10 @@ class Add : public Layer {
    public:
     explicit Add(const Shape& input) : count_(input.count()) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* a = static_cast<const float*>(inputs[0]);
         const auto* b = static_cast<const float*>(inputs[1]);
-        auto* y = static_cast<float*>(output);
+        auto* y = static_cast<float*>(outputs[0]);
         for (std::size_t i = 0; i < count_; ++i) y[i] = a[i] + b[i];
     }
 
@@ -87,8 +87,8 @@ class Concat : public Layer {
    public:
     explicit Concat(const std::vector<Shape>& inputs) : inputs_(inputs) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
-        auto* y = static_cast<float*>(output);
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
+        auto* y = static_cast<float*>(outputs[0]);
         for (std::size_t place = 0; place < inputs_[0].places(); ++place) {
             for (std::size_t i = 0; i < inputs_.size(); ++i) {
                 const std::size_t channels = inputs_[i].channels;
@@ -106,9 +106,9 @@ class Flatten : public Layer {
    public:
     explicit Flatten(const Shape& input) : input_(input) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
+        auto* y = static_cast<float*>(outputs[0]);
         for (std::size_t c = 0; c < input_.channels; ++c) {
             for (std::size_t place = 0; place < input_.places(); ++place) *y++ = x[place * input_.channels + c];
         }

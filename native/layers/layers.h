@@ -7,6 +7,7 @@
 
 #include "../kernels/kernels.h"
 #include "../network.h"
+#include "finish.h"
 #include "window.h"
 
 namespace dabnet {
@@ -14,7 +15,7 @@ namespace dabnet {
 // A convolution of real numbers. Its weights arrive as (filters, kernel height, kernel width, channels of a group).
 std::unique_ptr<Layer> make_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                         const Window& window, std::size_t filters, std::size_t groups,
-                                        const float* weights, const float* bias);
+                                        const float* weights, const float* bias, const Followers& followers);
 
 // One-bit weights: a row of bytes a filter, in the same order, then `scale`, and `middle` and `bias` or null pointers.
 struct OneBitWeights {
@@ -27,18 +28,19 @@ struct OneBitWeights {
 // Of real numbers: the weights are spread to floats once.
 std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                 const Window& window, std::size_t filters, std::size_t groups,
-                                                const OneBitWeights& weights);
+                                                const OneBitWeights& weights, const Followers& followers);
 
 // Of signs: scale (s . x) + middle sum(x) + bias, both sums counted in bits.
 std::unique_ptr<Layer> make_binary_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                const Window& window, std::size_t filters, std::size_t groups,
-                                               bool pad_with_ones, const OneBitWeights& weights);
+                                               bool pad_with_ones, const OneBitWeights& weights,
+                                               const Followers& followers);
 
 // The same by tables, where the kernels have them and the filters are not too large.
 bool has_tables(const Kernels& kernels, const Shape& input, const Window& window, std::size_t groups);
 std::unique_ptr<Layer> make_table_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                               const Window& window, std::size_t filters, bool pad_with_ones,
-                                              const OneBitWeights& weights);
+                                              const OneBitWeights& weights, const Followers& followers);
 
 // `threshold` has a number a channel, or is null for zeros; `flip` has a bit a channel, or is null.
 std::unique_ptr<Layer> make_sign(Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip);

@@ -45,9 +45,9 @@ class Pool : public Layer {
    public:
     Pool(const Shape& input, const Window& window, Kind kind) : input_(input), window_(window), kind_(kind) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
+        auto* y = static_cast<float*>(outputs[0]);
         const auto& [down, across] = window_;
         for (std::size_t row = 0; row < down.places; ++row) {
             for (std::size_t column = 0; column < across.places; ++column, y += input_.channels) {
@@ -78,9 +78,9 @@ class AdaptivePool : public Layer {
     AdaptivePool(const Shape& input, std::size_t down, std::size_t across, Kind kind)
         : input_(input), down_(down), across_(across), kind_(kind) {}
 
-    void run(const std::vector<const void*>& inputs, void* output, void*) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(output);
+        auto* y = static_cast<float*>(outputs[0]);
         for (std::size_t i = 0; i < down_; ++i) {
             for (std::size_t j = 0; j < across_; ++j, y += input_.channels) {
                 const Part part{i * input_.height / down_, ((i + 1) * input_.height + down_ - 1) / down_,

@@ -13,7 +13,7 @@ constexpr std::size_t kMostTaps = 65000;  // of a filter: counts have 16 bits
 class TableConvolution : public Layer {
    public:
     TableConvolution(const Kernels& kernels, Budget& budget, const Shape& input, const Window& window,
-                     std::size_t filters, bool pad_with_ones, const OneBitWeights& weights)
+                     std::size_t filters, bool pad_with_ones, const OneBitWeights& weights, const Followers& followers)
         : kernels_(kernels),
           input_(input),
           window_(window),
@@ -21,7 +21,8 @@ class TableConvolution : public Layer {
           pad_with_ones_(pad_with_ones),
           nibbles_((input.channels + 7) / 8 * 2),
           rows_(extent(window.down)),
-          columns_(extent(window.across)) {
+          columns_(extent(window.across)),
+          finisher_(budget, filters, followers) {
         const std::size_t blocks = (filters + kBlock - 1) / kBlock;
         const std::size_t taps = window.down.kernel * window.across.kernel;
         budget.take(blocks * taps * nibbles_ / 2 * sizeof(Line) + 3 * blocks * kBlock * sizeof(float));
@@ -45,7 +46,7 @@ class TableConvolution : public Layer {
                3 * alignof(std::int32_t);
     }
 
-    void run(const std::vector<const void*>& inputs, void* output, void* scratch) const override {
+    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
         // Whole numbers first, where they are aligned.
         auto* place_sums = static_cast<std::int32_t*>(scratch);
         std::int32_t* bases = place_sums + rows_ * columns_;
@@ -53,7 +54,7 @@ class TableConvolution : public Layer {
         auto* spread = reinterpret_cast<std::uint8_t*>(sums + window_.across.places);
         spread_input(static_cast<const std::uint64_t*>(inputs[0]), spread, place_sums);
 
-        auto* y = static_cast<float*>(output);
+        const Finish finish = finisher_.job(inputs, outputs);
         const auto& [down, across] = window_;
         for (std::size_t row = 0; row < down.places; ++row) {
             for (std::size_t column = 0; column < across.places; ++column) {
@@ -74,7 +75,8 @@ class TableConvolution : public Layer {
             job.bias = bias_.empty() ? nullptr : bias_.data();
             job.bases = bases;
             job.sums = middle_.empty() ? nullptr : sums;
-            job.output = y + row * across.places * filters_;
+            job.first_place = row * across.places;
+            job.finish = &finish;
             kernels_.table_row(job);
         }
     }
@@ -178,6 +180,7 @@ class TableConvolution : public Layer {
     std::vector<float> scale_, middle_, bias_;
     std::vector<std::size_t> runs_;
     std::size_t run_bytes_ = 0;
+    Finisher finisher_;
 };
 
 }  // namespace
@@ -189,8 +192,9 @@ bool has_tables(const Kernels& kernels, const Shape& input, const Window& window
 
 std::unique_ptr<Layer> make_table_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                               const Window& window, std::size_t filters, bool pad_with_ones,
-                                              const OneBitWeights& weights) {
-    return std::make_unique<TableConvolution>(kernels, budget, input, window, filters, pad_with_ones, weights);
+                                              const OneBitWeights& weights, const Followers& followers) {
+    return std::make_unique<TableConvolution>(kernels, budget, input, window, filters, pad_with_ones, weights,
+                                              followers);
 }
 
 }  // namespace dabnet

@@ -128,7 +128,16 @@ def elementwise(draw: st.DrawFn, value: int, shape: Shape) -> Node:
 
 
 @st.composite
-def models(draw: st.DrawFn, most_nodes: int = 6, *, binary: bool | None = None) -> Model:
+def shortcuts(draw: st.DrawFn, value: int, shapes: list[Shape]) -> Node:
+    """A value and an earlier one, added or joined, in either order."""
+    like = [i for i, shape in enumerate(shapes) if shape == shapes[value]]
+    inputs = draw(st.permutations([value, draw(st.sampled_from(like))]))
+    node: Node = draw(st.sampled_from([Add, Concat]))(inputs=tuple(inputs))
+    return node
+
+
+@st.composite
+def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) -> Model:
     """Models of any nodes in a row, with shortcuts; with `binary`, whose answer is exact: signs or counts of them."""
     input_size = (draw(CHANNELS), draw(st.integers(1, 9)), draw(st.integers(1, 9)))
     shapes, nodes = [Shape(*input_size)], []  # type: list[Shape], list[Node]
@@ -146,13 +155,15 @@ def models(draw: st.DrawFn, most_nodes: int = 6, *, binary: bool | None = None) 
         if shape.is_signs:
             put(convolutions(last, shape, one_bit=True))
             continue
-        kind = draw(st.sampled_from(["sign", "conv", "one-bit", "pool", "elementwise"]))
+        kind = draw(st.sampled_from(["sign", "conv", "one-bit", "pool", "elementwise", "shortcut"]))
         if kind == "sign":
             put(signs(last, shape))
         elif kind == "pool":
             put(pools(last, shape))
         elif kind == "elementwise":
             put(elementwise(last, shape))
+        elif kind == "shortcut":
+            put(shortcuts(last, shapes))
         else:
             put(convolutions(last, shape, one_bit=kind == "one-bit"))
     return Model(input_size, tuple(nodes))

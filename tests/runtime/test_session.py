@@ -175,7 +175,7 @@ def test_kernels_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_much_memory_is_refused_before_it_is_taken() -> None:
     weight = np.ones((1, 1, 1, 1), dtype=np.float32)
     wide = Conv(inputs=(0,), filters=1, padding=(4000, 4000, 4000, 4000), weight=weight)
-    model = Model((1, 9, 9), (wide, Relu(inputs=(1,))))
+    model = Model((1, 9, 9), (wide, Conv(inputs=(1,), filters=1, weight=weight)))
     with pytest.raises(ModelFormatError, match=r"more than 268,435,456 bytes of memory: raise max_memory"):
         Session(model)
     with pytest.raises(ModelFormatError, match="more than 1,000 bytes"):

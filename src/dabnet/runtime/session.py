@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from dabnet.packed.model import (
     Relu,
     Sign,
 )
+from dabnet.runtime.plan import Step, fuse
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -115,9 +117,18 @@ def build_network(model: Model, threads: int, max_memory: int, kernels: str = ""
     """Build the native twin of a checked model."""
     try:
         network = _native.Network(model.input_size, threads, max_memory, kernels)
-        for node in model.nodes:
-            _add(node, network, node.inputs[0])
-        network.plan()
+        places = {0: 0}  # of the model's values among the network's
+        for step in fuse(model):
+            inputs = [places[i] for i in step.node.inputs]
+            if isinstance(step.node, Conv):
+                first = _add_conv(
+                    step, step.node, network, inputs[0], None if step.added is None else places[step.added]
+                )
+            else:
+                first = _add(step.node, network, inputs)
+            made = [number for number in (step.real_value, step.signs_value) if number is not None]
+            places.update({number: first + i for i, number in enumerate(made)})
+        network.plan(places[len(model.nodes)])
     except MemoryError:
         raise ModelFormatError(
             f"the model takes more than {max_memory:,} bytes of memory: raise max_memory if you trust it."
@@ -140,15 +151,15 @@ def _flat(array: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if array is None else np.ascontiguousarray(array).reshape(-1)
 
 
-@singledispatch
-def _add(node: Node, network: _native.Network, first: int) -> None:
-    raise NotImplementedError(type(node).__name__)
-
-
-@_add.register(Conv)
-def _(node: Conv, network: _native.Network, first: int) -> None:
-    network.conv(
-        first,
+def _add_conv(step: Step, node: Conv, network: _native.Network, value: int, added: int | None) -> int:
+    activation = step.activation
+    low, high = -math.inf, math.inf
+    if isinstance(activation, Relu):
+        low = 0.0
+    elif isinstance(activation, Clamp):
+        low, high = activation.low, activation.high
+    return network.conv(
+        value,
         node.kernel,
         node.stride,
         node.padding,
@@ -161,64 +172,79 @@ def _(node: Conv, network: _native.Network, first: int) -> None:
         node.scale,
         node.middle,
         node.bias,
+        added,
+        step.sign is not None,
+        None if step.sign is None else step.sign.threshold,
+        None if step.sign is None else step.sign.flip,
+        step.real_value is not None,
+        activation.slope if isinstance(activation, PRelu) else None,
+        low,
+        high,
     )
 
 
+@singledispatch
+def _add(node: Node, network: _native.Network, values: list[int]) -> int:
+    """Add a node's native twin; give the number of the value that it makes."""
+    raise NotImplementedError(type(node).__name__)
+
+
 @_add.register(Sign)
-def _(node: Sign, network: _native.Network, first: int) -> None:
-    network.sign(first, node.threshold, node.flip)
+def _(node: Sign, network: _native.Network, values: list[int]) -> int:
+    return network.sign(values[0], node.threshold, node.flip)
 
 
 @_add.register(Affine)
-def _(node: Affine, network: _native.Network, first: int) -> None:
-    network.affine(first, node.scale, node.shift)
+def _(node: Affine, network: _native.Network, values: list[int]) -> int:
+    return network.affine(values[0], node.scale, node.shift)
 
 
 @_add.register(Relu)
-def _(node: Relu, network: _native.Network, first: int) -> None:
-    network.clamp(first, 0.0, float("inf"))
+def _(node: Relu, network: _native.Network, values: list[int]) -> int:
+    return network.clamp(values[0], 0.0, math.inf)
 
 
 @_add.register(Clamp)
-def _(node: Clamp, network: _native.Network, first: int) -> None:
-    network.clamp(first, node.low, node.high)
+def _(node: Clamp, network: _native.Network, values: list[int]) -> int:
+    return network.clamp(values[0], node.low, node.high)
 
 
 @_add.register(PRelu)
-def _(node: PRelu, network: _native.Network, first: int) -> None:
-    network.prelu(first, node.slope)
+def _(node: PRelu, network: _native.Network, values: list[int]) -> int:
+    return network.prelu(values[0], node.slope)
 
 
 @_add.register(MaxPool)
-def _(node: MaxPool, network: _native.Network, first: int) -> None:
-    network.max_pool(first, node.kernel, node.stride, node.padding, node.dilation)
+def _(node: MaxPool, network: _native.Network, values: list[int]) -> int:
+    return network.max_pool(values[0], node.kernel, node.stride, node.padding, node.dilation)
 
 
 @_add.register(AvgPool)
-def _(node: AvgPool, network: _native.Network, first: int) -> None:
-    network.average_pool(first, node.kernel, node.stride, node.padding, node.dilation, bool(node.count_padding))
+def _(node: AvgPool, network: _native.Network, values: list[int]) -> int:
+    window = (node.kernel, node.stride, node.padding, node.dilation)
+    return network.average_pool(values[0], *window, bool(node.count_padding))
 
 
 @_add.register(AdaptiveAvgPool)
-def _(node: AdaptiveAvgPool, network: _native.Network, first: int) -> None:
-    network.adaptive_pool(first, node.size, largest=False)
+def _(node: AdaptiveAvgPool, network: _native.Network, values: list[int]) -> int:
+    return network.adaptive_pool(values[0], node.size, largest=False)
 
 
 @_add.register(AdaptiveMaxPool)
-def _(node: AdaptiveMaxPool, network: _native.Network, first: int) -> None:
-    network.adaptive_pool(first, node.size, largest=True)
+def _(node: AdaptiveMaxPool, network: _native.Network, values: list[int]) -> int:
+    return network.adaptive_pool(values[0], node.size, largest=True)
 
 
 @_add.register(Add)
-def _(node: Add, network: _native.Network, first: int) -> None:
-    network.add(first, node.inputs[1])
+def _(node: Add, network: _native.Network, values: list[int]) -> int:
+    return network.add(*values)
 
 
 @_add.register(Concat)
-def _(node: Concat, network: _native.Network, first: int) -> None:
-    network.concat(list(node.inputs))
+def _(node: Concat, network: _native.Network, values: list[int]) -> int:
+    return network.concat(values)
 
 
 @_add.register(Flatten)
-def _(node: Flatten, network: _native.Network, first: int) -> None:
-    network.flatten(first)
+def _(node: Flatten, network: _native.Network, values: list[int]) -> int:
+    return network.flatten(values[0])

@@ -1,0 +1,48 @@
+// What a convolution does with its numbers before it keeps them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "../kernels/kernels.h"
+#include "../network.h"
+
+namespace dabnet {
+
+// The nodes after a convolution that are done with it; src/dabnet/runtime/plan.py chooses them.
+struct Followers {
+    bool adds = false;  // the second input
+    bool makes_signs = false;
+    const float* threshold = nullptr;    // or null for zeros
+    const std::uint8_t* flip = nullptr;  // or null
+    bool makes_real = true;
+    const float* slope = nullptr;  // or null
+    float low = -std::numeric_limits<float>::infinity();
+    float high = std::numeric_limits<float>::infinity();
+};
+
+// Keeps their numbers, and fills the kernels' form in. Of the values that a convolution makes, real numbers come first.
+class Finisher {
+   public:
+    Finisher(Budget& budget, std::size_t filters, const Followers& followers);
+
+    Finish job(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) const;
+
+   private:
+    std::size_t filters_;
+    bool adds_, makes_signs_, makes_real_;
+    float low_, high_;
+    std::vector<float> threshold_, slope_;
+    std::vector<std::uint64_t> flip_;
+};
+
+// Finishes all filters of a place. `values` has room for a multiple of 64 numbers.
+inline void finish_place(const Kernels& kernels, const Finish& finish, std::size_t place, const float* values) {
+    for (std::size_t first = 0; first < finish.filters; first += 64) {
+        const std::size_t n = finish.filters - first < 64 ? finish.filters - first : 64;
+        kernels.finish(finish, place, first, n, values + first);
+    }
+}
+
+}  // namespace dabnet
