@@ -78,7 +78,8 @@ class Builder {
 
     std::size_t sign(std::size_t input, std::optional<Floats> threshold, std::optional<Bytes> flip) {
         dabnet::Shape shape = network_->shape(input);
-        auto layer = dabnet::make_sign(network_->budget(), shape, data_of(threshold), flip ? flip->data() : nullptr);
+        auto layer =
+            dabnet::make_sign(*kernels_, network_->budget(), shape, data_of(threshold), flip ? flip->data() : nullptr);
         shape.is_signs = true;
         return add(std::move(layer), {input}, shape);
     }

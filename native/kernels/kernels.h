@@ -70,7 +70,7 @@ struct Kernels {
 
     void (*add_up)(const Sum& sum);
 
-    // Finishes n <= 64 filters from `first` on, a multiple of 64, of a place. `values` has room for 64 numbers.
+    // Finishes n <= 64 filters from `first` on, a multiple of 64, of a place.
     void (*finish)(const Finish& finish, std::size_t place, std::size_t first, std::size_t n, const float* values);
 
     // Spreads bits to a byte for 4 of them, which holds twice their number; null where there are no tables.

@@ -75,19 +75,30 @@ void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) 
     }
 }
 
+// The first `count` of 8 numbers; the others are 0, or stay as they are.
+inline __m256 load(const float* numbers, std::size_t count) {
+    if (count == 8) return _mm256_loadu_ps(numbers);
+    alignas(32) float some[8] = {};
+    std::memcpy(some, numbers, count * sizeof(float));
+    return _mm256_load_ps(some);
+}
+
+inline void store(float* numbers, std::size_t count, __m256 values) {
+    if (count == 8) return _mm256_storeu_ps(numbers, values);
+    alignas(32) float some[8];
+    _mm256_store_ps(some, values);
+    std::memcpy(numbers, some, count * sizeof(float));
+}
+
 // As the portable one, 8 filters at a time.
 void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
     const __m256 low = _mm256_set1_ps(job.low), high = _mm256_set1_ps(job.high);
     const std::size_t at = place * job.filters + first;
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < n; i += 8) {
-        const bool is_whole = n - i >= 8;
-        __m256 value = _mm256_loadu_ps(values + i);
-        if (job.added != nullptr) {
-            alignas(32) float added[8] = {};
-            if (!is_whole) std::memcpy(added, job.added + at + i, (n - i) * sizeof(float));
-            value = _mm256_add_ps(value, is_whole ? _mm256_loadu_ps(job.added + at + i) : _mm256_load_ps(added));
-        }
+        const std::size_t count = n - i < 8 ? n - i : 8;
+        __m256 value = load(values + i, count);
+        if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at + i, count));
         if (job.signs != nullptr) {
             const __m256 is_above = _mm256_cmp_ps(value, _mm256_loadu_ps(job.threshold + first + i), _CMP_GE_OQ);
             bits |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm256_movemask_ps(is_above))) << i;
@@ -100,13 +111,7 @@ void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t
         } else {
             value = _mm256_min_ps(_mm256_max_ps(value, low), high);
         }
-        if (is_whole) {
-            _mm256_storeu_ps(job.real + at + i, value);
-        } else {
-            alignas(32) float last[8];
-            _mm256_store_ps(last, value);
-            std::memcpy(job.real + at + i, last, (n - i) * sizeof(float));
-        }
+        store(job.real + at + i, count, value);
     }
     if (job.signs == nullptr) return;
     if (n < 64) bits &= (std::uint64_t{1} << n) - 1;

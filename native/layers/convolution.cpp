@@ -36,9 +36,10 @@ class Convolution : public Layer {
         if (bias != nullptr) bias_.assign(bias, bias + filters);
     }
 
-    // The terms of a place, where their parts end, and the sums of all filters.
+    // The terms of a place, where their parts end, the sums of all filters, and where there is ink.
     std::size_t scratch_bytes() const override {
-        return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float);
+        return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float) +
+               input_.height * (input_.width + 1) * sizeof(std::uint32_t);
     }
 
     void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
@@ -46,12 +47,14 @@ class Convolution : public Layer {
         auto* terms = static_cast<Term*>(scratch);
         auto* ends = reinterpret_cast<std::size_t*>(terms + most_terms());
         auto* sums = reinterpret_cast<float*>(ends + most_parts());
+        auto* ink = reinterpret_cast<std::uint32_t*>(sums + sums_room());
+        find_ink(x, ink);
         const Finish finish = finisher_.job(inputs, outputs);
         std::size_t place = 0;
         for (std::size_t row = 0; row < window_.down.places; ++row) {
             for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
                 for (std::size_t group = 0; group < groups_; ++group) {
-                    const std::size_t parts = gather(x, row, column, group, terms, ends);
+                    const std::size_t parts = gather(x, ink, row, column, group, terms, ends);
                     const std::size_t first = group * group_filters_;
                     kernels_.add_up({terms, ends, parts, group_filters_, bias_.data() + first, sums + first});
                 }
@@ -67,14 +70,29 @@ class Convolution : public Layer {
     std::size_t most_parts() const { return (most_terms() + kPart - 1) / kPart; }
     std::size_t sums_room() const { return (groups_ * group_filters_ + 63) / 64 * 64; }
 
-    // Collects what is not 0 under the window: paper is blank, and a ReLU leaves much so. Returns the number of parts.
-    std::size_t gather(const float* x, std::size_t row, std::size_t column, std::size_t group, Term* terms,
-                       std::size_t* ends) const {
+    // Counts, for each place of a row, the places before it that are not blank: paper is, for the most part.
+    void find_ink(const float* x, std::uint32_t* ink) const {
+        for (std::size_t row = 0; row < input_.height; ++row) {
+            std::uint32_t count = 0;
+            for (std::size_t column = 0; column < input_.width; ++column, x += input_.channels) {
+                *ink++ = count;
+                count += std::any_of(x, x + input_.channels, [](float number) { return number != 0; });
+            }
+            *ink++ = count;
+        }
+    }
+
+    // Collects what is not 0 under the window; a ReLU leaves much that is. Returns the number of parts.
+    std::size_t gather(const float* x, const std::uint32_t* ink, std::size_t row, std::size_t column, std::size_t group,
+                       Term* terms, std::size_t* ends) const {
         const auto& [down, across] = window_;
         const float* group_weights = weights_.data() + group * most_terms() * group_filters_;
         std::size_t count = 0, parts = 0, part = 0;
-        for (std::size_t i = down.first(row); i < down.end(row); ++i) {
-            for (std::size_t j = across.first(column); j < across.end(column); ++j) {
+        const std::size_t left = across.first(column), right = across.end(column);
+        for (std::size_t i = down.first(row); i < down.end(row) && left < right; ++i) {
+            const std::uint32_t* ink_row = ink + down.at(row, i) * (input_.width + 1);
+            if (ink_row[across.at(column, left)] == ink_row[across.at(column, right - 1) + 1]) continue;
+            for (std::size_t j = left; j < right; ++j) {
                 const std::size_t place = down.at(row, i) * input_.width + across.at(column, j);
                 const float* channels = x + place * input_.channels + group * group_channels_;
                 const std::size_t first = (i * across.kernel + j) * group_channels_;

@@ -7,36 +7,30 @@ namespace {
 
 class Sign : public Layer {
    public:
-    Sign(Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip) : input_(input) {
-        budget.take(input.channels * sizeof(float) + input.words() * sizeof(std::uint64_t));
-        threshold_.assign(input.channels, 0);
-        if (threshold != nullptr) threshold_.assign(threshold, threshold + input.channels);
-        flip_.assign(input.words(), 0);
-        for (std::size_t c = 0; flip != nullptr && c < input.channels; ++c) {
-            flip_[c / 64] |= static_cast<std::uint64_t>(flip[c / 8] >> (c % 8) & 1) << (c % 64);
-        }
-    }
+    Sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip)
+        : kernels_(kernels), input_(input), finisher_(budget, input.channels, only_signs(threshold, flip)) {}
 
     void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
         const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<std::uint64_t*>(outputs[0]);
+        const Finish finish = finisher_.job(inputs, outputs);
         for (std::size_t place = 0; place < input_.places(); ++place, x += input_.channels) {
-            for (std::size_t word = 0; word < input_.words(); ++word) {
-                const std::size_t end = std::min<std::size_t>(64, input_.channels - word * 64);
-                std::uint64_t bits = 0;
-                for (std::size_t bit = 0; bit < end; ++bit) {
-                    const std::size_t c = word * 64 + bit;
-                    bits |= static_cast<std::uint64_t>(x[c] >= threshold_[c]) << bit;
-                }
-                *y++ = bits ^ flip_[word];
-            }
+            finish_place(kernels_, finish, place, x);
         }
     }
 
    private:
+    static Followers only_signs(const float* threshold, const std::uint8_t* flip) {
+        Followers followers;
+        followers.makes_real = false;
+        followers.makes_signs = true;
+        followers.threshold = threshold;
+        followers.flip = flip;
+        return followers;
+    }
+
+    const Kernels& kernels_;
     Shape input_;
-    std::vector<float> threshold_;
-    std::vector<std::uint64_t> flip_;
+    Finisher finisher_;
 };
 
 // A function of a number and its channel.
@@ -120,8 +114,9 @@ class Flatten : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_sign(Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip) {
-    return std::make_unique<Sign>(budget, input, threshold, flip);
+std::unique_ptr<Layer> make_sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold,
+                                 const std::uint8_t* flip) {
+    return std::make_unique<Sign>(kernels, budget, input, threshold, flip);
 }
 
 std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const float* scale, const float* shift) {

@@ -37,7 +37,7 @@ class Finisher {
     std::vector<std::uint64_t> flip_;
 };
 
-// Finishes all filters of a place. `values` has room for a multiple of 64 numbers.
+// Finishes all filters of a place.
 inline void finish_place(const Kernels& kernels, const Finish& finish, std::size_t place, const float* values) {
     for (std::size_t first = 0; first < finish.filters; first += 64) {
         const std::size_t n = finish.filters - first < 64 ? finish.filters - first : 64;

@@ -43,7 +43,8 @@ std::unique_ptr<Layer> make_table_convolution(const Kernels& kernels, Budget& bu
                                               const OneBitWeights& weights, const Followers& followers);
 
 // `threshold` has a number a channel, or is null for zeros; `flip` has a bit a channel, or is null.
-std::unique_ptr<Layer> make_sign(Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip);
+std::unique_ptr<Layer> make_sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold,
+                                 const std::uint8_t* flip);
 
 std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const float* scale, const float* shift);
 std::unique_ptr<Layer> make_clamp(const Shape& input, float low, float high);
