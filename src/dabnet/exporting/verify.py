@@ -19,7 +19,8 @@ from torch import Tensor, fx, nn
 
 from dabnet.binarizers.activations import sign
 from dabnet.errors import InputError
-from dabnet.exporting.lower import Lowered, Source, lower
+from dabnet.exporting.lower import Lowered, lower
+from dabnet.exporting.translate import Source
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.packed.model import Add, Concat, Conv, Model, Node, Sign

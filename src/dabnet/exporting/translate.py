@@ -1,0 +1,438 @@
+"""What each module and function of torch is as a step of a packed model.
+
+`MODULES`, `FUNCTIONS` and `METHODS` are the tables; what stands in none of them has no packed twin.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, fx, nn
+
+from dabnet.errors import UnsupportedError
+from dabnet.exporting.thresholds import Thresholds
+from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
+from dabnet.packed import model
+from dabnet.packed.model import Node
+
+Floats = NDArray[np.float64]
+
+
+class Source(NamedTuple):
+    """Where in the network a value is found: what a step of its graph gives, or the sign inside a binary layer."""
+
+    step: str
+    is_sign: bool = False
+
+
+@dataclass(eq=False)
+class Step:
+    """A node in the making."""
+
+    kind: type[Node]
+    inputs: list[Step]
+    source: Source
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    """Arrays that become float32."""
+    signs: NDArray[np.bool_] | None = None
+    """Of one-bit weights, (filters, weights)."""
+    thresholds: Thresholds | None = None
+
+
+class Walk:
+    """Walks over the steps of a graph and gives each its twin."""
+
+    def __init__(self, graph: fx.GraphModule, start: Step) -> None:
+        self.graph = graph
+        self.start = start
+        self.made: dict[fx.Node, Step] = {}
+        self.modules = dict(graph.named_modules())
+
+    def run(self) -> Step:
+        """Give the step that makes the answer; the others lead to it."""
+        answer = self.start
+        for node in self.graph.graph.nodes:
+            if node.op == "placeholder":
+                if self.made:
+                    raise UnsupportedError("the network takes more than one input: a packed model takes one.")
+                self.made[node] = self.start
+            elif node.op == "output":
+                answer = self.step_of(node, node.args[0])
+            elif _shape(node) is not None:
+                self.made[node] = self._translate(node)
+        return answer
+
+    def _translate(self, node: fx.Node) -> Step:
+        if node.op == "call_module":
+            module = self.modules[str(node.target)]
+            if isinstance(module, BinaryLayer):
+                return _binary_layer(self, node, module)
+            if type(module) in MODULES:
+                return MODULES[type(module)](self, node, module)
+            raise UnsupportedError(
+                f"'{node.target}' is a {type(module).__name__}, and packed models have none: replace it, or keep the "
+                "network in torch."
+            )
+        table = FUNCTIONS if node.op == "call_function" else METHODS
+        if node.target not in table:
+            called = getattr(node.target, "__name__", str(node.target))
+            raise UnsupportedError(f"'{node.name}' calls {called}, and packed models have no such step: replace it.")
+        return table[node.target](self, node)
+
+    def step_of(self, node: fx.Node, value: Any) -> Step:
+        """Give the step that made a value that `node` takes."""
+        if not isinstance(value, fx.Node) or value not in self.made:
+            raise self.unsupported(node, "takes something that is not made from the sketch")
+        return self.made[value]
+
+    def first(self, node: fx.Node) -> Step:
+        """Give the step that made what `node` takes first."""
+        return self.step_of(node, node.args[0] if node.args else node.kwargs.get("input"))
+
+    def unsupported(self, node: fx.Node, what: str) -> UnsupportedError:
+        """Give the error that says what of `node` has no packed twin."""
+        return UnsupportedError(f"'{_name(node)}' {what}, and packed models cannot do that.")
+
+    def argument(self, node: fx.Node, place: int, name: str, default: Any) -> Any:
+        """Give an argument of a call, by its place or by its name."""
+        if len(node.args) > place:
+            return node.args[place]
+        return node.kwargs.get(name, default)
+
+
+def _name(node: fx.Node) -> str:
+    return str(node.target) if node.op == "call_module" else node.name
+
+
+def _shape(node: fx.Node) -> tuple[int, ...] | None:
+    """Give the shape of what a step makes, without the batch; None if that is no tensor."""
+    found: Any = node.meta.get("tensor_meta")
+    return tuple(found.shape[1:]) if hasattr(found, "shape") else None
+
+
+def _shape_before(node: fx.Node) -> tuple[int, ...]:
+    before = next(iter(node.all_input_nodes))
+    return cast("tuple[int, ...]", _shape(before))
+
+
+def _numpy(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().double().numpy()
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+# Layers with weights.
+
+
+def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> Step:
+    weight = _numpy(layer.weight).transpose(0, 2, 3, 1)
+    return Step(
+        model.Conv,
+        [walk.first(node)],
+        Source(node.name),
+        _name(node),
+        {"filters": layer.out_channels, **_conv_settings(walk, node, layer)},
+        {"weight": weight, **_bias(layer)},
+    )
+
+
+def _conv_settings(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> dict[str, Any]:
+    if layer.padding_mode != "zeros":
+        raise walk.unsupported(node, f"pads with '{layer.padding_mode}'")
+    left, right, top, bottom = layer._reversed_padding_repeated_twice
+    return {
+        "kernel": _pair(layer.kernel_size),
+        "stride": _pair(layer.stride),
+        "padding": (top, left, bottom, right),
+        "dilation": _pair(layer.dilation),
+        "groups": layer.groups,
+    }
+
+
+def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> Step:
+    _check_flat(walk, node)
+    weight = _numpy(layer.weight)[:, None, None, :]
+    settings = {"filters": layer.out_features}
+    return Step(
+        model.Conv, [walk.first(node)], Source(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
+    )
+
+
+def _check_flat(walk: Walk, node: fx.Node) -> None:
+    if len(_shape_before(node)) != 1:
+        raise walk.unsupported(node, "is a linear layer of something that was not flattened")
+
+
+def _bias(layer: nn.Conv2d | nn.Linear) -> dict[str, Floats]:
+    return {} if layer.bias is None else {"bias": _numpy(layer.bias)}
+
+
+def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
+    before = walk.first(node)
+    name = _name(node)
+    if layer.precision == "fbin":
+        channels = _shape_before(node)[0]
+        sign = Step(model.Sign, [before], Source(node.name, is_sign=True), name, thresholds=Thresholds.zeros(channels))
+        if layer.norm is not None:
+            scale, shift = _norm_numbers(walk, node, layer.norm)
+            sign.thresholds = Thresholds.zeros(channels).before_affine(scale, shift)
+        before = sign
+    mask, alpha, beta = layer.two_values()
+    signs = mask.reshape(layer.weight.shape).cpu().numpy()
+    if isinstance(layer, BinaryConv2d):
+        settings = _conv_settings(walk, node, layer)
+        if layer.pad_value and layer.precision == "wbin":
+            raise walk.unsupported(node, "pads real numbers with 1")
+        settings |= {"pad_value": layer.pad_value}
+        signs = signs.transpose(0, 2, 3, 1)
+    else:
+        _check_flat(walk, node)
+        settings = {}
+    middle = _numpy((alpha + beta) / 2).reshape(-1)
+    return Step(
+        model.Conv,
+        [before],
+        Source(node.name),
+        name,
+        {"filters": len(signs), **settings},
+        {
+            "scale": _numpy((alpha - beta) / 2).reshape(-1),
+            **({"middle": middle} if middle.any() else {}),
+            **_bias(cast("BinaryConv2d | BinaryLinear", layer)),
+        },
+        signs=signs.reshape(len(signs), -1),
+    )
+
+
+def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> Step:
+    scale, shift = _norm_numbers(walk, node, norm)
+    if len(_shape_before(node)) == 2:
+        raise walk.unsupported(node, "norms sequences")
+    return Step(model.Affine, [walk.first(node)], Source(node.name), _name(node), {}, {"scale": scale, "shift": shift})
+
+
+def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, Floats]:
+    """Give the scale and the shift that a batch norm is in eval mode."""
+    if not isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+        raise walk.unsupported(node, f"norms by {type(norm).__name__}")
+    if norm.running_mean is None or norm.running_var is None:
+        raise walk.unsupported(node, "norms by the statistics of a batch")
+    scale = 1 / np.sqrt(_numpy(norm.running_var) + norm.eps)
+    if norm.weight is not None:
+        scale = scale * _numpy(norm.weight)
+    shift = -_numpy(norm.running_mean) * scale
+    if norm.bias is not None:
+        shift = shift + _numpy(norm.bias)
+    return scale, shift
+
+
+# Steps without weights.
+
+
+def _one_to_one(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> Step:
+    return Step(kind, [walk.first(node)], Source(node.name), _name(node), settings)
+
+
+def _same(walk: Walk, node: fx.Node) -> Step:
+    return walk.first(node)
+
+
+def _relu(walk: Walk, node: fx.Node) -> Step:
+    return _one_to_one(walk, node, model.Relu)
+
+
+def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> Step:
+    if not all(isinstance(bound, int | float) for bound in (low, high)):
+        raise walk.unsupported(node, "clamps to something that is not a pair of numbers")
+    return _one_to_one(walk, node, model.Clamp, low=float(low), high=float(high))
+
+
+def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> Step:
+    slope = np.broadcast_to(_numpy(layer.weight), (_shape_before(node)[0],))
+    return Step(model.PRelu, [walk.first(node)], Source(node.name), _name(node), {}, {"slope": slope})
+
+
+def _pool(
+    walk: Walk,
+    node: fx.Node,
+    kind: type[model.MaxPool],
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    **settings: Any,
+) -> Step:
+    kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
+    stride = kernel if stride is None or stride == [] else _pair(stride)
+    after = list(padding)
+    if ceil_mode:
+        # Windows that begin on the map may end beyond its padding.
+        for axis, (size, places) in enumerate(zip(_shape_before(node)[1:], cast("Any", _shape(node))[1:], strict=True)):
+            span = dilation[axis] * (kernel[axis] - 1) + 1
+            after[axis] = max(0, (places - 1) * stride[axis] + span - size - padding[axis])
+    if settings.get("count_padding") and any(beyond > pad for beyond, pad in zip(after, padding, strict=True)):
+        raise walk.unsupported(node, "counts padding in means over windows that end beyond it")
+    return _one_to_one(
+        walk,
+        node,
+        kind,
+        kernel=kernel,
+        stride=stride,
+        padding=(*padding, *after),
+        dilation=dilation,
+        **settings,
+    )
+
+
+def _max_pool(walk: Walk, node: fx.Node, layer: nn.MaxPool2d) -> Step:
+    if layer.return_indices:
+        raise walk.unsupported(node, "asks for the indices of the largest")
+    return _pool(
+        walk, node, model.MaxPool, layer.kernel_size, layer.stride, layer.padding, layer.dilation, layer.ceil_mode
+    )
+
+
+def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> Step:
+    if layer.divisor_override is not None:
+        raise walk.unsupported(node, "divides by a number of its own")
+    count_padding = int(layer.count_include_pad and any(_pair(layer.padding)))
+    return _pool(
+        walk,
+        node,
+        model.AvgPool,
+        layer.kernel_size,
+        layer.stride,
+        layer.padding,
+        ceil_mode=layer.ceil_mode,
+        count_padding=count_padding,
+    )
+
+
+def _adaptive(walk: Walk, node: fx.Node, kind: type[Node]) -> Step:
+    shape = cast("tuple[int, ...]", _shape(node))
+    return _one_to_one(walk, node, kind, size=shape[1:])
+
+
+def _flatten(walk: Walk, node: fx.Node) -> Step:
+    before, after = _shape_before(node), _shape(node)
+    if after == before:
+        return walk.first(node)
+    if after != (int(np.prod(before)),):
+        raise walk.unsupported(node, f"makes {after} from {before}")
+    # One number a channel is flat already.
+    return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, model.Flatten)
+
+
+def _mean(walk: Walk, node: fx.Node) -> Step:
+    axes = walk.argument(node, 1, "dim", None)
+    if len(_shape_before(node)) != 3 or not isinstance(axes, tuple | list) or {a % 4 for a in axes} != {2, 3}:
+        raise walk.unsupported(node, "takes a mean over other axes than height and width")
+    return _one_to_one(walk, node, model.AdaptiveAvgPool, size=(1, 1))
+
+
+def _add(walk: Walk, node: fx.Node) -> Step:
+    terms = [node.args[0], walk.argument(node, 1, "other", None)]
+    if node.kwargs.get("alpha", 1) != 1 or len({_shape(term) for term in terms if isinstance(term, fx.Node)}) != 1:
+        raise walk.unsupported(node, "adds things of different shapes")
+    return Step(model.Add, [walk.step_of(node, term) for term in terms], Source(node.name), _name(node))
+
+
+def _concat(walk: Walk, node: fx.Node) -> Step:
+    parts = walk.argument(node, 0, "tensors", [])
+    axis = walk.argument(node, 1, "dim", 0)
+    if axis not in (1, 1 - 1 - len(cast("tuple[int, ...]", _shape(node)))):
+        raise walk.unsupported(node, "joins things along another axis than the channels")
+    return Step(model.Concat, [walk.step_of(node, part) for part in parts], Source(node.name), _name(node))
+
+
+def _no_dropout(walk: Walk, node: fx.Node) -> Step:
+    if walk.argument(node, 2, "training", True):
+        raise walk.unsupported(node, "drops numbers even when it is not training")
+    return walk.first(node)
+
+
+def _ignoring_layer(function: Callable[[Walk, fx.Node], Step]) -> Callable[[Walk, fx.Node, Any], Step]:
+    return lambda walk, node, _: function(walk, node)
+
+
+MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], Step]] = {
+    nn.AdaptiveAvgPool2d: lambda walk, node, _: _adaptive(walk, node, model.AdaptiveAvgPool),
+    nn.AdaptiveMaxPool2d: lambda walk, node, _: _adaptive(walk, node, model.AdaptiveMaxPool),
+    nn.AvgPool2d: _avg_pool,
+    nn.BatchNorm1d: _norm,
+    nn.BatchNorm2d: _norm,
+    nn.Conv2d: _conv,
+    nn.Dropout: _ignoring_layer(_same),
+    nn.Dropout2d: _ignoring_layer(_same),
+    nn.Flatten: _ignoring_layer(_flatten),
+    nn.Hardtanh: lambda walk, node, layer: _clamp(walk, node, layer.min_val, layer.max_val),
+    nn.Identity: _ignoring_layer(_same),
+    nn.Linear: _linear,
+    nn.MaxPool2d: _max_pool,
+    nn.PReLU: _prelu,
+    nn.ReLU: _ignoring_layer(_relu),
+    nn.ReLU6: lambda walk, node, _: _clamp(walk, node, 0.0, 6.0),
+}
+"""The modules that have a packed twin, beside binary layers."""
+
+
+def _pool_function(layer: type[nn.Module], *names: str) -> Callable[[Walk, fx.Node], Step]:
+    """Treat a call of a pooling function as the module of the same arguments."""
+
+    def translate(walk: Walk, node: fx.Node) -> Step:
+        given = dict(zip(names, node.args[1:], strict=False)) | {k: v for k, v in node.kwargs.items() if k != "input"}
+        return MODULES[layer](walk, node, layer(**given))
+
+    return translate
+
+
+FUNCTIONS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
+    operator.add: _add,
+    operator.iadd: _add,
+    torch.add: _add,
+    torch.cat: _concat,
+    torch.concat: _concat,
+    torch.flatten: _flatten,
+    torch.mean: _mean,
+    torch.relu: _relu,
+    F.adaptive_avg_pool2d: lambda walk, node: _adaptive(walk, node, model.AdaptiveAvgPool),
+    F.adaptive_max_pool2d: lambda walk, node: _adaptive(walk, node, model.AdaptiveMaxPool),
+    F.avg_pool2d: _pool_function(
+        nn.AvgPool2d, "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"
+    ),
+    F.dropout: _no_dropout,
+    F.hardtanh: lambda walk, node: _clamp(
+        walk, node, walk.argument(node, 1, "min_val", -1.0), walk.argument(node, 2, "max_val", 1.0)
+    ),
+    F.max_pool2d: _pool_function(
+        nn.MaxPool2d, "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"
+    ),
+    F.relu: _relu,
+    F.relu6: lambda walk, node: _clamp(walk, node, 0.0, 6.0),
+}
+# What torch's own code calls under another name.
+FUNCTIONS |= {torch.max_pool2d: FUNCTIONS[F.max_pool2d]}
+
+METHODS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
+    "add": _add,
+    "add_": _add,
+    "contiguous": _same,
+    "flatten": _flatten,
+    "mean": _mean,
+    "relu": _relu,
+    "relu_": _relu,
+    "reshape": _flatten,
+    "view": _flatten,
+}
