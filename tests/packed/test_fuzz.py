@@ -67,7 +67,7 @@ import numpy as np
 from dabnet import _native
 network = _native.Network((3, 50, 50), 1, 1 << 20, "portable")
 network.clamp(0, 0, 1)
-network.plan()
+network.plan(1)
 network.run(np.zeros((1, 3, 50, 50), dtype=np.float32), np.zeros((1, 2 * 50 * 50), dtype=np.float32))
 """
     done = run_sanitized("-c", code)

@@ -166,7 +166,7 @@ def _validation(folder: Path) -> list[float]:
 
 def _table(results: list[dict[str, Any]], tested: int) -> Table:
     table = Table("network", title=f"Right on {tested:,} sketches that no network saw before", title_justify="left")
-    for heading in ("right", "bytes, about", "as float32", "times smaller"):
+    for heading in ("right", "bytes, packed", "as float32", "times smaller"):
         table.add_column(heading, justify="right")
     for row in results:
         sizes = (f"{row['bytes']:,}", f"{row['float_bytes']:,}", f"{row['float_bytes'] / row['bytes']:.1f}")
