@@ -71,6 +71,10 @@ def load_model(path: str | Path) -> Model:
     try:
         with safe_open(file, "pt") as opened:
             about = json.loads((opened.metadata() or {})["dabnet"])
+            if "nodes" in about:
+                raise InputError(
+                    f"'{file}' is a packed model, for dabnet.runtime.Session: give the run that it was packed from."
+                )
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
         net = build(**about["settings"])
         net.load_state_dict(tensors)
