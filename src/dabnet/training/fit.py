@@ -126,13 +126,20 @@ def take_over(net: nn.Module, start: nn.Module) -> None:
 @contextmanager
 def _stoppable() -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into `Stopped`."""
+    asked = False
 
     def stop(*_: object) -> None:
+        nonlocal asked
+        asked = True
         raise Stopped
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
+    except BaseException as problem:
+        if asked and not isinstance(problem, Stopped):
+            raise Stopped from problem  # what was interrupted put it in words of its own
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
