@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <utility>
 
 #include "fence.h"
-#include "parallel.h"
 
 namespace dabnet {
 namespace {
@@ -39,7 +39,7 @@ void Budget::take(std::size_t bytes) {
 }
 
 Network::Network(Shape input, int threads, std::size_t max_memory)
-    : threads_(std::max(threads, 1)), budget_(max_memory), shapes_{input} {}
+    : threads_(std::max(threads, 1)), team_(threads_), budget_(max_memory), shapes_{input} {}
 
 std::size_t Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs,
                          const std::vector<Shape>& outputs) {
@@ -77,46 +77,52 @@ void Network::plan(std::size_t answer) {
     for (int i = 0; i < threads_; ++i) budget_.take(lines_ * kLine);
 }
 
-Network::Workspace Network::borrow() const {
+Network::Borrowed::Borrowed(const Network& network) : network_(network) {
+    const auto count = static_cast<std::size_t>(network.threads_);
     {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (!idle_.empty()) {
-            Workspace workspace = std::move(idle_.back());
-            idle_.pop_back();
-            return workspace;
+        const std::lock_guard<std::mutex> lock(network.mutex_);
+        while (workspaces_.size() < count && !network.idle_.empty()) {
+            workspaces_.push_back(std::move(network.idle_.back()));
+            network.idle_.pop_back();
         }
     }
-    return std::make_unique<Line[]>(lines_);
+    while (workspaces_.size() < count) workspaces_.push_back(std::make_unique<Line[]>(network.lines_));
 }
 
-void Network::give_back(Workspace workspace) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.push_back(std::move(workspace));
+Network::Borrowed::~Borrowed() {
+    const std::lock_guard<std::mutex> lock(network_.mutex_);
+    for (Workspace& workspace : workspaces_) network_.idle_.push_back(std::move(workspace));
 }
 
 void Network::run(const float* sketches, std::size_t batch, float* answers) const {
-    const std::size_t workers = std::min(static_cast<std::size_t>(threads_), batch);
-    std::vector<Workspace> workspaces;
-    for (std::size_t i = 0; i < workers; ++i) workspaces.push_back(borrow());
-    std::atomic<std::size_t> next_worker{0}, next_sketch{0};
-    work_together(static_cast<int>(workers), [&] {
-        const std::size_t worker = next_worker++;
-        if (worker >= workers) return;
-        for (std::size_t i = next_sketch++; i < batch; i = next_sketch++) {
-            run_one(sketches + i * shapes_.front().count(), answers + i * this->answers(), workspaces[worker].get());
+    const Borrowed workspaces(*this);
+    const auto one = [&](std::size_t i, auto run) {
+        run(sketches + i * shapes_.front().count(), answers + i * this->answers());
+    };
+    // As many as come out even, each thread its own; the rest one by one, all threads together.
+    const std::size_t even = batch - batch % static_cast<std::size_t>(threads_);
+    std::atomic<std::size_t> next{0};
+    const auto work = [&](int thread) {
+        for (std::size_t i = next++; i < even; i = next++) {
+            one(i, [&](const float* x, float* y) { run_alone(x, y, workspaces[thread]); });
         }
-    });
-    for (Workspace& workspace : workspaces) give_back(std::move(workspace));
+    };
+    if (even != 0 && !team_.run(work)) work(0);
+    for (std::size_t i = even; i < batch; ++i) {
+        one(i, [&](const float* x, float* y) { run_together(x, y, workspaces); });
+    }
 }
 
-void Network::run_one(const float* sketch, float* answers, Line* workspace) const {
-    const Shape& in = shapes_.front();
-    auto* input = reinterpret_cast<float*>(workspace + offsets_.front());
-    for (std::size_t c = 0; c < in.channels; ++c) {
-        for (std::size_t place = 0; place < in.places(); ++place) {
-            input[place * in.channels + c] = sketch[c * in.places() + place];
-        }
-    }
+std::vector<double> Network::time_steps(const float* sketch, float* answers) const {
+    const Borrowed workspaces(*this);
+    std::vector<double> seconds(steps_.size());
+    run_alone(sketch, answers, workspaces[0], seconds.data());
+    return seconds;
+}
+
+void Network::run_alone(const float* sketch, float* answers, Line* workspace, double* seconds) const {
+    using Clock = std::chrono::steady_clock;
+    put_in(sketch, workspace);
     // Values lie side by side: a step may touch those that it takes and makes.
     const auto fence = [&](auto mark, std::size_t step) {
         for (std::size_t value : steps_[step].inputs) mark(workspace + offsets_[value], shapes_[value].bytes());
@@ -124,18 +130,55 @@ void Network::run_one(const float* sketch, float* answers, Line* workspace) cons
         mark(workspace + scratch_, steps_[step].layer->scratch_bytes());
     };
     close_fence(workspace, lines_ * kLine);
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
     for (std::size_t step = 0; step < steps_.size(); ++step) {
-        inputs.clear();
-        outputs.clear();
-        for (std::size_t value : steps_[step].inputs) inputs.push_back(workspace + offsets_[value]);
-        for (std::size_t value : steps_[step].outputs) outputs.push_back(workspace + offsets_[value]);
         fence(open_fence, step);
-        steps_[step].layer->run(inputs, outputs, workspace + scratch_);
+        const auto start = Clock::now();
+        run_step(step, workspace, workspace, 0, 1);
+        if (seconds != nullptr) seconds[step] = std::chrono::duration<double>(Clock::now() - start).count();
         fence(close_fence, step);
     }
     open_fence(workspace, lines_ * kLine);
+    take_out(workspace, answers);
+}
+
+void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces) const {
+    const auto workers = static_cast<std::size_t>(threads_);
+    put_in(sketch, workspaces[0]);
+    Barrier barrier(threads_);
+    const bool done = team_.run([&](int thread) {
+        for (std::size_t step = 0; step < steps_.size(); ++step) {
+            run_step(step, workspaces[0], workspaces[thread], static_cast<std::size_t>(thread), workers);
+            barrier.wait();
+        }
+    });
+    if (!done) return run_alone(sketch, answers, workspaces[0]);
+    take_out(workspaces[0], answers);
+}
+
+// Runs the pieces of one of several workers.
+void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t worker, std::size_t workers) const {
+    const auto& [layer, inputs, outputs] = steps_[step];
+    const std::size_t pieces = layer->pieces();
+    const std::size_t from = pieces * worker / workers, to = pieces * (worker + 1) / workers;
+    if (from == to) return;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (std::size_t value : inputs) in.push_back(values + offsets_[value]);
+    for (std::size_t value : outputs) out.push_back(values + offsets_[value]);
+    layer->run({in.data(), out.data(), from, to, scratch + scratch_});
+}
+
+void Network::put_in(const float* sketch, Line* workspace) const {
+    const Shape& in = shapes_.front();
+    auto* input = reinterpret_cast<float*>(workspace + offsets_.front());
+    for (std::size_t c = 0; c < in.channels; ++c) {
+        for (std::size_t place = 0; place < in.places(); ++place) {
+            input[place * in.channels + c] = sketch[c * in.places() + place];
+        }
+    }
+}
+
+void Network::take_out(const Line* workspace, float* answers) const {
     const Shape& out = shapes_[answer_];
     const void* last = workspace + offsets_[answer_];
     for (std::size_t c = 0; c < out.channels; ++c) {

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "parallel.h"
+
 namespace dabnet {
 
 // What a value is: maps of real numbers, place after place with all channels of a place together; or maps of signs,
@@ -41,19 +43,37 @@ struct TooLarge {
     std::size_t limit;
 };
 
+// What a layer is asked for: pieces [from, to) of values of one sketch, made from others. `scratch` has the layer's
+// `scratch_bytes()`.
+struct Job {
+    const void* const* inputs;
+    void* const* outputs;
+    std::size_t from, to;
+    void* scratch;
+
+    template <typename T>
+    const T* input(std::size_t i = 0) const {
+        return static_cast<const T*>(inputs[i]);
+    }
+    template <typename T>
+    T* output(std::size_t i = 0) const {
+        return static_cast<T*>(outputs[i]);
+    }
+};
+
 // One step of a network. It holds its weights, and nothing that changes: several threads may run it at once.
 class Layer {
    public:
     virtual ~Layer() = default;
-    // Makes values of one sketch from others. `scratch` has `scratch_bytes()`.
-    virtual void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
-                     void* scratch) const = 0;
+    // How many pieces its work has. They may be done in any order, or at the same time.
+    virtual std::size_t pieces() const = 0;
+    virtual void run(const Job& job) const = 0;
     virtual std::size_t scratch_bytes() const { return 0; }
 };
 
 class Network {
    public:
-    // `threads` is how many sketches may be at work at once in one call.
+    // `threads` is how many may be at work in one call: on sketches of their own, or together on one.
     Network(Shape input, int threads, std::size_t max_memory);
 
     Budget& budget() { return budget_; }
@@ -70,6 +90,11 @@ class Network {
     // and -1.
     void run(const float* sketches, std::size_t batch, float* answers) const;
 
+    const Shape& output_shape(std::size_t step) const { return shapes_[steps_.at(step).outputs.front()]; }
+
+    // The seconds that each step takes of one sketch.
+    std::vector<double> time_steps(const float* sketch, float* answers) const;
+
     std::size_t answers() const { return shapes_[answer_].count(); }
     std::size_t memory() const { return budget_.taken(); }
 
@@ -84,11 +109,26 @@ class Network {
     };
     using Workspace = std::unique_ptr<Line[]>;
 
-    void run_one(const float* sketch, float* answers, Line* workspace) const;
-    Workspace borrow() const;
-    void give_back(Workspace workspace) const;
+    // Memory for each thread, and the way back to where it came from.
+    class Borrowed {
+       public:
+        explicit Borrowed(const Network& network);
+        ~Borrowed();
+        Line* operator[](int thread) const { return workspaces_[static_cast<std::size_t>(thread)].get(); }
+
+       private:
+        const Network& network_;
+        std::vector<Workspace> workspaces_;
+    };
+
+    void run_alone(const float* sketch, float* answers, Line* workspace, double* seconds = nullptr) const;
+    void run_together(const float* sketch, float* answers, const Borrowed& workspaces) const;
+    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t worker, std::size_t workers) const;
+    void put_in(const float* sketch, Line* workspace) const;
+    void take_out(const Line* workspace, float* answers) const;
 
     int threads_;
+    mutable Team team_;
     Budget budget_;
     std::vector<Shape> shapes_;
     std::vector<Step> steps_;

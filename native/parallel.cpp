@@ -1,10 +1,12 @@
 #include "parallel.h"
 
 #include <future>
+#include <system_error>
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
+#include <unistd.h>
 #endif
 
 namespace dabnet {
@@ -23,6 +25,23 @@ OpenMp find_openmp() {
 #endif
 }
 
+long this_process() {
+#if defined(__unix__) || defined(__APPLE__)
+    return static_cast<long>(getpid());
+#else
+    return 1;
+#endif
+}
+
+// Tells the processor that this is a loop that waits.
+void rest() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 void call(void* work) { (*static_cast<const std::function<void()>*>(work))(); }
 
 }  // namespace
@@ -36,6 +55,80 @@ void work_together(int threads, const std::function<void()>& work) {
     for (int i = 1; i < threads; ++i) helpers.push_back(std::async(std::launch::async, work));
     work();
     for (auto& helper : helpers) helper.get();
+}
+
+Team::~Team() {
+    if (process_ != this_process()) {  // a forked process has no threads to end
+        for (std::thread& thread : threads_) thread.detach();
+        return;
+    }
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        is_over_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Team::start() {
+    process_ = this_process();
+    try {
+        for (int member = 1; member < size_; ++member) threads_.emplace_back([this, member] { serve(member); });
+    } catch (const std::system_error&) {  // there are no more threads to be had
+    }
+}
+
+bool Team::run(const std::function<void(int)>& work) {
+    if (size_ == 1) {
+        work(0);
+        return true;
+    }
+    const std::unique_lock<std::mutex> only_one(in_use_, std::try_to_lock);
+    if (!only_one.owns_lock()) return false;
+    if (threads_.empty()) start();
+    if (process_ != this_process() || threads_.size() + 1 != static_cast<std::size_t>(size_)) return false;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        work_ = &work;
+        at_work_ = size_ - 1;
+        ++round_;
+    }
+    wake_.notify_all();
+    work(0);
+    std::unique_lock<std::mutex> lock(mutex_);
+    finished_.wait(lock, [this] { return at_work_ == 0; });
+    return true;
+}
+
+void Team::serve(int member) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (unsigned round = 0;;) {
+        wake_.wait(lock, [&] { return is_over_ || round_ != round; });
+        if (is_over_) return;
+        round = round_;
+        const auto& work = *work_;
+        lock.unlock();
+        work(member);
+        lock.lock();
+        if (--at_work_ == 0) finished_.notify_one();
+    }
+}
+
+void Barrier::wait() {
+    constexpr int kTurns = 2000;  // some 30 us; then others may need the core
+    const unsigned round = round_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+        arrived_.store(0, std::memory_order_relaxed);
+        round_.store(round + 1, std::memory_order_release);
+        return;
+    }
+    for (int turn = 0; round_.load(std::memory_order_acquire) == round; ++turn) {
+        if (turn < kTurns) {
+            rest();
+        } else {
+            std::this_thread::yield();
+        }
+    }
 }
 
 }  // namespace dabnet

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -23,6 +24,7 @@ template <std::size_t N>
 using Sizes = std::array<std::size_t, N>;
 using Floats = Vector<const float>;
 using Bytes = Vector<const std::uint8_t>;
+using Sign = std::pair<std::optional<Floats>, std::optional<Bytes>>;  // thresholds, and which are flipped
 
 const float* data_of(const std::optional<Floats>& numbers) { return numbers ? numbers->data() : nullptr; }
 
@@ -40,17 +42,17 @@ class Builder {
     std::size_t conv(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
                      std::size_t filters, std::size_t groups, bool pad_with_ones, std::optional<Floats> weight,
                      std::optional<Bytes> bits, std::optional<Floats> scale, std::optional<Floats> middle,
-                     std::optional<Floats> bias, std::optional<std::size_t> added, bool makes_signs,
-                     std::optional<Floats> threshold, std::optional<Bytes> flip, bool makes_real,
-                     std::optional<Floats> slope, float low, float high) {
+                     std::optional<Floats> bias, std::optional<std::size_t> added, const std::vector<Sign>& signs,
+                     bool makes_real, std::optional<Floats> slope, float low, float high) {
+        if (signs.size() > dabnet::kMostSigns) throw nb::value_error("too many signs");
         const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
         dabnet::Budget& budget = network_->budget();
         dabnet::Followers followers;
         followers.adds = added.has_value();
-        followers.makes_signs = makes_signs;
-        followers.threshold = data_of(threshold);
-        followers.flip = flip ? flip->data() : nullptr;
+        for (const auto& [threshold, flip] : signs) {
+            followers.signs.push_back({data_of(threshold), flip ? flip->data() : nullptr});
+        }
         followers.makes_real = makes_real;
         followers.slope = data_of(slope);
         followers.low = low;
@@ -66,11 +68,11 @@ class Builder {
                                    : dabnet::make_one_bit_convolution(*kernels_, budget, shape, window, filters, groups,
                                                                       weights, followers);
         }
-        const dabnet::Shape real{filters, window.down.places, window.across.places};
-        const dabnet::Shape signs{filters, window.down.places, window.across.places, true};
+        dabnet::Shape output{filters, window.down.places, window.across.places};
         std::vector<dabnet::Shape> outputs;
-        if (makes_real) outputs.push_back(real);
-        if (makes_signs) outputs.push_back(signs);
+        if (makes_real) outputs.push_back(output);
+        output.is_signs = true;
+        outputs.insert(outputs.end(), signs.size(), output);
         std::vector<std::size_t> inputs{input};
         if (added) inputs.push_back(*added);
         return network_->add(std::move(layer), std::move(inputs), outputs);
@@ -132,7 +134,17 @@ class Builder {
             shapes.push_back(network_->shape(input));
             joined.channels += shapes.back().channels;
         }
-        return add(dabnet::make_concat(network_->budget(), shapes), inputs, joined);
+        auto layer = joined.is_signs ? dabnet::make_sign_concat(network_->budget(), shapes)
+                                     : dabnet::make_concat(network_->budget(), shapes);
+        return add(std::move(layer), inputs, joined);
+    }
+
+    std::size_t sign_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation,
+                          std::optional<Bytes> flip) {
+        const dabnet::Shape shape = network_->shape(input);
+        const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
+        auto layer = dabnet::make_sign_pool(network_->budget(), shape, window, flip ? flip->data() : nullptr);
+        return add(std::move(layer), {input}, {shape.channels, window.down.places, window.across.places, true});
     }
 
     std::size_t flatten(std::size_t input) {
@@ -145,6 +157,18 @@ class Builder {
     void run(Array<const float, nb::ndim<4>, nb::c_contig> sketches, Matrix<float> answers) const {
         const nb::gil_scoped_release release;
         network_->run(sketches.data(), sketches.shape(0), answers.data());
+    }
+
+    std::vector<double> time_steps(Array<const float, nb::ndim<4>, nb::c_contig> sketch) const {
+        std::vector<float> answers(network_->answers());
+        const nb::gil_scoped_release release;
+        return network_->time_steps(sketch.data(), answers.data());
+    }
+
+    // Of the first value that a step makes.
+    Sizes<3> output_shape(std::size_t step) const {
+        const dabnet::Shape& shape = network_->output_shape(step);
+        return {shape.channels, shape.height, shape.width};
     }
 
     const char* kernels() const { return kernels_->name; }
@@ -193,8 +217,7 @@ void bind_network(nb::module_& module) {
              "kernels"_a)
         .def("conv", &Builder::conv, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a, "filters"_a,
              "groups"_a, "pad_with_ones"_a, "weight"_a.none(), "bits"_a.none(), "scale"_a.none(), "middle"_a.none(),
-             "bias"_a.none(), "added"_a.none(), "makes_signs"_a, "threshold"_a.none(), "flip"_a.none(), "makes_real"_a,
-             "slope"_a.none(), "low"_a, "high"_a)
+             "bias"_a.none(), "added"_a.none(), "signs"_a, "makes_real"_a, "slope"_a.none(), "low"_a, "high"_a)
         .def("sign", &Builder::sign, "value"_a, "threshold"_a.none(), "flip"_a.none())
         .def("affine", &Builder::affine, "value"_a, "scale"_a, "shift"_a)
         .def("clamp", &Builder::clamp, "value"_a, "low"_a, "high"_a)
@@ -203,11 +226,15 @@ void bind_network(nb::module_& module) {
         .def("average_pool", &Builder::average_pool, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a,
              "count_padding"_a)
         .def("adaptive_pool", &Builder::adaptive_pool, "value"_a, "size"_a, "largest"_a)
+        .def("sign_pool", &Builder::sign_pool, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a,
+             "flip"_a.none())
         .def("add", &Builder::add_values, "a"_a, "b"_a)
         .def("concat", &Builder::concat, "inputs"_a)
         .def("flatten", &Builder::flatten, "value"_a)
         .def("plan", &Builder::plan, "answer"_a)
         .def("run", &Builder::run, "sketches"_a.noconvert(), "answers"_a.noconvert())
+        .def("time_steps", &Builder::time_steps, "sketch"_a.noconvert())
+        .def("output_shape", &Builder::output_shape, "step"_a)
         .def_prop_ro("kernels", &Builder::kernels)
         .def_prop_ro("memory", &Builder::memory);
 }

@@ -24,40 +24,57 @@ struct Sum {
     float* sums;
 };
 
-// What becomes of a place's numbers, of up to 64 filters at a time: something is added; then the sum's signs are kept,
+// Signs that are taken of numbers: +1 where a number is at least the threshold, or, with `flip`, where it is not.
+struct Signs {
+    const float* threshold;
+    const std::uint64_t* flip;  // a bit a filter
+    std::uint64_t* out;         // (places, words)
+};
+
+constexpr std::size_t kMostSigns = 8;
+
+// What becomes of a place's numbers, of up to 64 filters at a time: something is added; then signs of the sum are kept,
 // and the sum itself after an activation. What has a number a filter is filled up with zeros to a multiple of 64.
 struct Finish {
     std::size_t filters;
-    const float* added;         // (places, filters), or null
-    std::uint64_t* signs;       // (places, words), or null
-    const float* threshold;     // of signs: +1 where the number is at least this
-    const std::uint64_t* flip;  // of signs, a bit a filter: the other way round
-    float* real;                // (places, filters), or null
-    const float* slope;         // of PReLU, or null
-    float low, high;            // what real numbers are clamped to where there is no slope
+    const float* added;  // (places, filters), or null
+    Signs signs[kMostSigns];
+    std::size_t signs_count;
+    float* real;         // (places, filters), or null
+    const float* slope;  // of PReLU, or null
+    float low, high;     // what real numbers are clamped to where there is no slope
 };
 
-// One row of places of a convolution of signs by tables, for all filters.
+// Two places side by side, or the last one of a row.
+struct Pair {
+    std::uint32_t start;  // where its top left tap stands in the input
+    std::uint32_t place;  // the number of the first place
+    std::uint32_t places;
+};
+
+// A convolution of signs by tables, at some places and for up to 64 filters.
 //
-// The input is spread: each place has a byte for 4 channels, with twice their bits in it, or 32 where it is padding.
+// The input is paired: for each 4 channels of a place it has 16 (17 a + b), where a and b are the 4 bits there and as
+// many columns further as the window's stride: the place in one byte of a table of what two places side by side see. A
+// padded place has 16 for its bits.
+//
 // The weights of 64 filters stand together, 64 bytes for two groups of 4 channels: a filter's byte has the first group
 // in its lower half and the second in its upper. Of each 32 filters, number i stands at byte 2 i, or, from 16 on, at
 // byte 2 (i - 16) + 1.
-struct TableRow {
-    const std::uint8_t* input;  // the top left tap of the first place
-    std::size_t place_step;     // bytes from a place's taps to the next one's
-    std::size_t places;
-    const std::size_t* runs;  // offsets of taps that stand side by side, from a place's top left tap
+struct TableJob {
+    const std::uint16_t* input;
+    const Pair* pairs;
+    std::size_t pair_count;
+    const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
     std::size_t run_count;
-    std::size_t run_bytes;        // even
-    const std::uint8_t* weights;  // (blocks of 64 filters, runs, run_bytes / 2, 64), at a multiple of 32
-    std::size_t filters;
-    const float* scale;         // of all filters, then zeros up to a multiple of 64
-    const float* middle;        // likewise, or null
-    const float* bias;          // likewise, or null
-    const std::int32_t* bases;  // of each place: its dot product less twice its count of differing bits
-    const std::int32_t* sums;   // of each place: the sum of its inputs; null if there is no middle
-    std::size_t first_place;    // the number of the first place in what is finished
+    std::size_t run_length;       // in groups of 4 channels, even
+    const std::uint8_t* weights;  // (runs, run_length / 2, 64), at a multiple of 32
+    std::size_t first;            // the first filter, a multiple of 64
+    const float* scale;           // of all filters, then zeros up to a multiple of 64
+    const float* middle;          // likewise, or null
+    const float* bias;            // likewise, or null
+    const std::int16_t* bases;    // of each place: its dot product less twice its count of differing bits
+    const std::int32_t* sums;     // of each place: the sum of its inputs; null if there is no middle
     const Finish* finish;
 };
 
@@ -73,9 +90,11 @@ struct Kernels {
     // Finishes n <= 64 filters from `first` on, a multiple of 64, of a place.
     void (*finish)(const Finish& finish, std::size_t place, std::size_t first, std::size_t n, const float* values);
 
-    // Spreads bits to a byte for 4 of them, which holds twice their number; null where there are no tables.
+    // Spreads bits to a byte for 4 of them; null, as what follows, where there are no tables.
     void (*spread)(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out);
-    void (*table_row)(const TableRow& row);
+    // out = 16 (17 a + b).
+    void (*pair_up)(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out);
+    void (*look_up)(const TableJob& job);
 };
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.

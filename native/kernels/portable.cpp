@@ -39,12 +39,16 @@ void add_up(const Sum& job) {
 }
 
 void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    std::uint64_t bits = 0;
+    const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
+    for (std::size_t set = 0; set < job.signs_count; ++set) job.signs[set].out[word] = job.signs[set].flip[first / 64];
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t filter = first + i, at = place * job.filters + filter;
         float value = values[i];
         if (job.added != nullptr) value = value + job.added[at];
-        if (job.signs != nullptr) bits |= static_cast<std::uint64_t>(value >= job.threshold[filter]) << i;
+        for (std::size_t set = 0; set < job.signs_count; ++set) {
+            const Signs& signs = job.signs[set];
+            signs.out[word] ^= static_cast<std::uint64_t>(value >= signs.threshold[filter]) << i;
+        }
         if (job.real == nullptr) continue;
         if (job.slope != nullptr) {
             value = value > 0 ? value : job.slope[filter] * value;
@@ -54,11 +58,10 @@ void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t
         }
         job.real[at] = value;
     }
-    if (job.signs != nullptr) job.signs[place * ((job.filters + 63) / 64) + first / 64] = bits ^ job.flip[first / 64];
 }
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up, finish, nullptr, nullptr};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up, finish, nullptr, nullptr, nullptr};
 
 }  // namespace dabnet

@@ -1,9 +1,9 @@
 // For x86 processors with AVX2. Only what is here is compiled for them, so nothing here is a template or an inline
 // function that other files could come to share.
 //
-// The tables: `vpshufb` looks 32 bytes up in a table of 16. For 4 channels of a place, the row of the 16 counts
-// popcount(a ^ w), w = 0 .. 15, is the table, and the 4-bit weights of 32 filters are what is looked up: 32 filters, 4
-// channels each, in one instruction. A padded tap has a row of 2s, which is no difference on balance.
+// The tables: `vpshufb` looks 32 bytes up in a table of 16. For 4 channels at two places, with bits a and b, the table
+// has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 32 filters are what is looked up:
+// 256 products in one instruction. Padding counts 2, which is no difference on balance.
 #include <immintrin.h>
 
 #include <cstring>
@@ -64,15 +64,26 @@ void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) 
         const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(*words));
         const __m128i halves =
             _mm_unpacklo_epi8(_mm_and_si128(bytes, low), _mm_and_si128(_mm_srli_epi16(bytes, 4), low));
-        const __m128i doubled = _mm_add_epi8(halves, halves);
         if (nibbles - start >= 16) {
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(out + start), doubled);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(out + start), halves);
         } else {
             alignas(16) std::uint8_t last[16];
-            _mm_store_si128(reinterpret_cast<__m128i*>(last), doubled);
+            _mm_store_si128(reinterpret_cast<__m128i*>(last), halves);
             std::memcpy(out + start, last, nibbles - start);
         }
     }
+}
+
+void pair_up(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
+    const __m256i factor = _mm256_set1_epi16(17 * 16);
+    std::size_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const __m256i first = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+        const __m256i second = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                            _mm256_add_epi16(_mm256_mullo_epi16(first, factor), _mm256_slli_epi16(second, 4)));
+    }
+    for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
 }
 
 // The first `count` of 8 numbers; the others are 0, or stay as they are.
@@ -90,179 +101,242 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// As the portable one, 8 filters at a time.
-void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    const __m256 low = _mm256_set1_ps(job.low), high = _mm256_set1_ps(job.high);
-    const std::size_t at = place * job.filters + first;
-    std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < n; i += 8) {
-        const std::size_t count = n - i < 8 ? n - i : 8;
-        __m256 value = load(values + i, count);
+// As the portable one, 8 filters at a time; the numbers are in registers.
+struct Finishing {
+    const Finish& job;
+    std::size_t at;  // of the first filter's number
+    std::size_t first;
+    std::uint64_t bits[kMostSigns] = {};
+
+    Finishing(const Finish& finish, std::size_t place, std::size_t first_filter)
+        : job(finish), at(place * finish.filters + first_filter), first(first_filter) {}
+
+    inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
         if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at + i, count));
-        if (job.signs != nullptr) {
-            const __m256 is_above = _mm256_cmp_ps(value, _mm256_loadu_ps(job.threshold + first + i), _CMP_GE_OQ);
-            bits |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm256_movemask_ps(is_above))) << i;
+        for (std::size_t set = 0; set < job.signs_count; ++set) {
+            const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
+            const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
+            bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
         }
-        if (job.real == nullptr) continue;
+        if (job.real == nullptr) return;
         if (job.slope != nullptr) {
             const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
             const __m256 is_positive = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ);
             value = _mm256_blendv_ps(below, value, is_positive);
         } else {
-            value = _mm256_min_ps(_mm256_max_ps(value, low), high);
+            value = _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(job.low)), _mm256_set1_ps(job.high));
         }
         store(job.real + at + i, count, value);
     }
-    if (job.signs == nullptr) return;
-    if (n < 64) bits &= (std::uint64_t{1} << n) - 1;
-    job.signs[place * ((job.filters + 63) / 64) + first / 64] = bits ^ job.flip[first / 64];
+
+    inline __attribute__((always_inline)) void end(std::size_t place, std::size_t n) {
+        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
+        const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
+        for (std::size_t set = 0; set < job.signs_count; ++set) {
+            job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
+        }
+    }
+};
+
+void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    Finishing finishing(job, place, first);
+    for (std::size_t i = 0; i < n; i += 8) {
+        const std::size_t count = n - i < 8 ? n - i : 8;
+        finishing.take(i, count, load(values + i, count));
+    }
+    finishing.end(place, n);
 }
 
+constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
+
 struct Tables {
-    alignas(64) std::uint8_t rows[17][16];
+    alignas(64) std::uint8_t rows[kStates * kStates][16];
     constexpr Tables() : rows{} {
-        for (int a = 0; a < 16; ++a) {
-            for (int w = 0; w < 16; ++w) {
-                const int differing = a ^ w;
-                rows[a][w] = static_cast<std::uint8_t>((differing & 1) + (differing >> 1 & 1) + (differing >> 2 & 1) +
-                                                       (differing >> 3 & 1));
+        for (int a = 0; a < kStates; ++a) {
+            for (int b = 0; b < kStates; ++b) {
+                for (int w = 0; w < 16; ++w) {
+                    rows[kStates * a + b][w] = static_cast<std::uint8_t>(differing(a, w) + 16 * differing(b, w));
+                }
             }
         }
-        for (int w = 0; w < 16; ++w) rows[16][w] = 2;
+    }
+    static constexpr int differing(int bits, int w) {
+        if (bits == 16) return 2;
+        const int differ = bits ^ w;
+        return (differ & 1) + (differ >> 1 & 1) + (differ >> 2 & 1) + (differ >> 3 & 1);
     }
 };
 constexpr Tables kTables;
 
-inline __m256i table_of(const std::uint8_t* spread_nibble) {
-    const std::uint8_t* row = &kTables.rows[0][0] + std::size_t{*spread_nibble} * 8;
+inline __m256i table_at(std::uint16_t offset) {
+    const std::uint8_t* row = &kTables.rows[0][0] + offset;
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(row)));
 }
 
-// A byte holds 63 counts of up to 4.
-constexpr std::size_t kNibblesABatch = 62;
-
-// The counts of `Places` places and 32 * `Halves` filters.
-template <int Places, int Halves>
+// The counts of `Pairs` pairs of places and 32 * `Halves` filters.
+//
+// A byte that was looked up holds two counts of up to 4, so three of them add up without a carry from one to the other.
+// `both` is the sum of all such bytes, modulo 256, and `second` the sum of their upper halves, so that the first
+// place's count is both - 16 second. Both counts stay below 256 for 63 groups of 4 channels; then they move on to 16
+// bits.
+template <int Pairs, int Halves>
 struct Tile {
-    __m256i bytes[Places][Halves];
-    alignas(32) std::uint16_t counts[Places][64];
+    static constexpr std::size_t kMost = 63;
 
-    void run(const TableRow& row, const std::uint8_t* input, const std::uint8_t* weights) {
+    __m256i both[Pairs][Halves], second[Pairs][Halves];
+    alignas(32) std::uint16_t counts[2 * Pairs][64];
+
+    void run(const TableJob& job, const Pair* pairs) {
         std::memset(counts, 0, sizeof counts);
         clear();
+        const std::uint16_t* taps[Pairs];
+        const std::uint8_t* weights = job.weights;
         std::size_t pending = 0;
-        for (std::size_t r = 0; r < row.run_count; ++r) {
-            const std::uint8_t* taps = input + row.runs[r];
-            for (std::size_t from = 0; from < row.run_bytes;) {
-                std::size_t to = from + (kNibblesABatch - pending);
-                if (to > row.run_bytes) to = row.run_bytes;
-                look_up(taps, row.place_step, from, to, weights);
-                weights += (to - from) * 32;
-                pending += to - from;
-                from = to;
-                if (pending == kNibblesABatch) {
+        for (std::size_t r = 0; r < job.run_count; ++r) {
+            for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start + job.runs[r];
+            for (std::size_t left = job.run_length; left != 0;) {
+                if (kMost - pending < 6) {
                     widen();
                     pending = 0;
                 }
+                std::size_t sixes = left / 6;
+                if (sixes > (kMost - pending) / 6) sixes = (kMost - pending) / 6;
+                const std::size_t done = sixes != 0 ? sixes * 6 : 2;
+                if (sixes != 0) {
+                    look_up<6, 3>(taps, weights, sixes);
+                } else {
+                    look_up<2, 2>(taps, weights, 1);
+                }
+                weights += done * 32;
+                pending += done;
+                left -= done;
+                for (int p = 0; p < Pairs; ++p) taps[p] += done;
             }
         }
         widen();
     }
 
     void clear() {
-        for (int i = 0; i < Places; ++i) {
-            for (int h = 0; h < Halves; ++h) bytes[i][h] = _mm256_setzero_si256();
+        for (int p = 0; p < Pairs; ++p) {
+            for (int h = 0; h < Halves; ++h) both[p][h] = second[p][h] = _mm256_setzero_si256();
         }
     }
 
-    // Adds the counts of nibbles [from, to), two at a time.
-    inline __attribute__((always_inline)) void look_up(const std::uint8_t* taps, std::size_t step, std::size_t from,
-                                                       std::size_t to, const std::uint8_t* weights) {
+    // Adds the counts of `times` times `Groups` groups of 4 channels, `Part` at a time.
+    template <int Groups, int Part>
+    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint8_t* weights,
+                                                       std::size_t times) {
         const __m256i low = _mm256_set1_epi8(15);
-        __m256i sums[Places][Halves];
-        std::memcpy(sums, bytes, sizeof sums);
-        for (std::size_t at = from; at < to; at += 2, weights += 64) {
-            __m256i both[Halves], nibble[Halves];
-            for (int h = 0; h < Halves; ++h) {
-                both[h] = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights) + h);
-                nibble[h] = _mm256_and_si256(both[h], low);
-            }
-#pragma GCC unroll 8
-            for (int i = 0; i < Places; ++i) {
-                const __m256i table = table_of(taps + i * step + at);
-                for (int h = 0; h < Halves; ++h) {
-                    sums[i][h] = _mm256_add_epi8(sums[i][h], _mm256_shuffle_epi8(table, nibble[h]));
+        __m256i all[Pairs][Halves], upper[Pairs][Halves];
+        std::memcpy(all, both, sizeof all);
+        std::memcpy(upper, second, sizeof upper);
+        const std::uint16_t* at[Pairs];
+        for (int p = 0; p < Pairs; ++p) at[p] = taps[p];
+        for (; times != 0; --times, weights += 32 * Groups) {
+#pragma GCC unroll 2
+            for (int start = 0; start < Groups; start += Part) {
+                __m256i part[Pairs][Halves];
+#pragma GCC unroll 3
+                for (int group = start; group < start + Part; ++group) {
+                    __m256i nibble[Halves];
+                    for (int h = 0; h < Halves; ++h) {
+                        const __m256i byte =
+                            _mm256_load_si256(reinterpret_cast<const __m256i*>(weights) + group / 2 * 2 + h);
+                        nibble[h] = _mm256_and_si256(group % 2 == 0 ? byte : _mm256_srli_epi16(byte, 4), low);
+                    }
+#pragma GCC unroll 4
+                    for (int p = 0; p < Pairs; ++p) {
+                        const __m256i table = table_at(at[p][group]);
+                        for (int h = 0; h < Halves; ++h) {
+                            const __m256i found = _mm256_shuffle_epi8(table, nibble[h]);
+                            part[p][h] = group == start ? found : _mm256_add_epi8(part[p][h], found);
+                        }
+                    }
+                }
+#pragma GCC unroll 4
+                for (int p = 0; p < Pairs; ++p) {
+                    for (int h = 0; h < Halves; ++h) {
+                        const __m256i half = _mm256_and_si256(_mm256_srli_epi16(part[p][h], 4), low);
+                        all[p][h] = _mm256_add_epi8(all[p][h], part[p][h]);
+                        upper[p][h] = _mm256_add_epi8(upper[p][h], half);
+                    }
                 }
             }
-            for (int h = 0; h < Halves; ++h) nibble[h] = _mm256_and_si256(_mm256_srli_epi16(both[h], 4), low);
-#pragma GCC unroll 8
-            for (int i = 0; i < Places; ++i) {
-                const __m256i table = table_of(taps + i * step + at + 1);
-                for (int h = 0; h < Halves; ++h) {
-                    sums[i][h] = _mm256_add_epi8(sums[i][h], _mm256_shuffle_epi8(table, nibble[h]));
-                }
-            }
+            for (int p = 0; p < Pairs; ++p) at[p] += Groups;
         }
-        std::memcpy(bytes, sums, sizeof sums);
+        std::memcpy(both, all, sizeof all);
+        std::memcpy(second, upper, sizeof upper);
     }
 
-    // Moves the bytes' counts to 16 bits: even bytes are filters 0 to 15, odd ones 16 to 31.
     void widen() {
-        const __m256i byte = _mm256_set1_epi16(255);
-        for (int i = 0; i < Places; ++i) {
+        const __m256i upper_halves = _mm256_set1_epi8(static_cast<char>(0xf0));
+        for (int p = 0; p < Pairs; ++p) {
             for (int h = 0; h < Halves; ++h) {
-                auto* count = reinterpret_cast<__m256i*>(counts[i] + 32 * h);
-                count[0] = _mm256_add_epi16(count[0], _mm256_and_si256(bytes[i][h], byte));
-                count[1] = _mm256_add_epi16(count[1], _mm256_srli_epi16(bytes[i][h], 8));
+                const __m256i sixteen = _mm256_and_si256(_mm256_slli_epi16(second[p][h], 4), upper_halves);
+                add_bytes(counts[2 * p] + 32 * h, _mm256_sub_epi8(both[p][h], sixteen));
+                add_bytes(counts[2 * p + 1] + 32 * h, second[p][h]);
             }
         }
         clear();
     }
+
+    // Even bytes are filters 0 to 15, odd ones 16 to 31.
+    static void add_bytes(std::uint16_t* counts, __m256i bytes) {
+        auto* count = reinterpret_cast<__m256i*>(counts);
+        count[0] = _mm256_add_epi16(count[0], _mm256_and_si256(bytes, _mm256_set1_epi16(255)));
+        count[1] = _mm256_add_epi16(count[1], _mm256_srli_epi16(bytes, 8));
+    }
 };
 
-// scale (s . x) + middle sum(x) + bias of one place and up to 64 filters from `first` on, each step rounded.
-void finish_place(const TableRow& row, std::size_t place, std::size_t first, const std::uint16_t* counts) {
-    const std::size_t n = row.filters - first < 64 ? row.filters - first : 64;
-    const __m256i base = _mm256_set1_epi32(row.bases[place]);
-    const __m256 sum = _mm256_set1_ps(row.middle == nullptr ? 0.0f : static_cast<float>(row.sums[place]));
-    alignas(32) float values[64];
-    for (std::size_t i = 0; i < n; i += 8) {
-        const __m256i count = _mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(counts + i)));
-        const __m256 dot = _mm256_cvtepi32_ps(_mm256_sub_epi32(base, _mm256_slli_epi32(count, 1)));
-        __m256 value = _mm256_mul_ps(_mm256_loadu_ps(row.scale + first + i), dot);
-        if (row.middle != nullptr) {
-            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(row.middle + first + i), sum));
+// scale (s . x) + middle sum(x) + bias of one place and up to 64 filters, each step rounded.
+void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
+    const __m256i base = _mm256_set1_epi16(job.bases[place]);
+    const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
+    Finishing finishing(*job.finish, place, job.first);
+    const auto take = [&](std::size_t i, __m128i dots) __attribute__((always_inline)) {
+        if (i >= n) return;
+        const std::size_t filter = job.first + i;
+        __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots));
+        value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), value);
+        if (job.middle != nullptr) {
+            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
         }
-        if (row.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(row.bias + first + i));
-        _mm256_store_ps(values + i, value);
+        if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+        finishing.take(i, n - i < 8 ? n - i : 8, value);
+    };
+    for (std::size_t i = 0; i < n; i += 16) {
+        const __m256i count = _mm256_load_si256(reinterpret_cast<const __m256i*>(counts + i));
+        const __m256i dots = _mm256_sub_epi16(base, _mm256_add_epi16(count, count));
+        take(i, _mm256_castsi256_si128(dots));
+        take(i + 8, _mm256_extracti128_si256(dots, 1));
     }
-    finish(*row.finish, row.first_place + place, first, n, values);
+    finishing.end(place, n);
 }
 
-template <int Places, int Halves>
-void run_tile(const TableRow& row, std::size_t place, std::size_t block) {
-    Tile<Places, Halves> tile;
-    const std::size_t bytes_a_block = row.run_count * row.run_bytes * 32;
-    tile.run(row, row.input + place * row.place_step, row.weights + block * bytes_a_block);
-    for (int i = 0; i < Places; ++i) finish_place(row, place + static_cast<std::size_t>(i), block * 64, tile.counts[i]);
+template <int Pairs, int Halves>
+void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
+    Tile<Pairs, Halves> tile;
+    tile.run(job, pairs);
+    for (int p = 0; p < Pairs; ++p) {
+        for (std::uint32_t i = 0; i < pairs[p].places; ++i)
+            finish_counts(job, pairs[p].place + i, n, tile.counts[2 * p + static_cast<int>(i)]);
+    }
 }
 
-void table_row(const TableRow& row) {
-    for (std::size_t block = 0; block * 64 < row.filters; ++block) {
-        std::size_t place = 0;
-        if (row.filters - block * 64 <= 32) {
-            for (; place + 4 <= row.places; place += 4) run_tile<4, 1>(row, place, block);
-            for (; place < row.places; ++place) run_tile<1, 1>(row, place, block);
-        } else {
-            for (; place + 4 <= row.places; place += 4) run_tile<4, 2>(row, place, block);
-            for (; place + 2 <= row.places; place += 2) run_tile<2, 2>(row, place, block);
-            for (; place < row.places; ++place) run_tile<1, 2>(row, place, block);
-        }
+void look_up(const TableJob& job) {
+    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+    std::size_t pair = 0;
+    if (n <= 32) {
+        for (; pair + 4 <= job.pair_count; pair += 4) run_tile<4, 1>(job, job.pairs + pair, n);
+        for (; pair < job.pair_count; ++pair) run_tile<1, 1>(job, job.pairs + pair, n);
+    } else {
+        for (; pair + 2 <= job.pair_count; pair += 2) run_tile<2, 2>(job, job.pairs + pair, n);
+        for (; pair < job.pair_count; ++pair) run_tile<1, 2>(job, job.pairs + pair, n);
     }
 }
 
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up, finish, spread, table_row};
+extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up, finish, spread, pair_up, look_up};
 
 }  // namespace dabnet

@@ -42,14 +42,16 @@ class BinaryConvolution : public Layer {
         return taps_ * words_ * sizeof(std::uint64_t) + (filters_ + 63) / 64 * 64 * sizeof(float);
     }
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
-        const auto* x = static_cast<const std::uint64_t*>(inputs[0]);
-        auto* taps = static_cast<std::uint64_t*>(scratch);
+    std::size_t pieces() const override { return window_.down.places; }
+
+    void run(const Job& job) const override {
+        const auto* x = job.input<std::uint64_t>();
+        auto* taps = static_cast<std::uint64_t*>(job.scratch);
         auto* values = reinterpret_cast<float*>(taps + taps_ * words_);
-        const Finish finish = finisher_.job(inputs, outputs);
+        const Finish finish = finisher_.finish(job);
         const std::size_t group_filters = filters_ / groups_;
-        std::size_t place = 0;
-        for (std::size_t row = 0; row < window_.down.places; ++row) {
+        std::size_t place = job.from * window_.across.places;
+        for (std::size_t row = job.from; row < job.to; ++row) {
             for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
                 for (std::size_t group = 0; group < groups_; ++group) {
                     const Seen seen = gather(x, row, column, group, taps);

@@ -36,25 +36,27 @@ class Convolution : public Layer {
         if (bias != nullptr) bias_.assign(bias, bias + filters);
     }
 
-    // The terms of a place, where their parts end, the sums of all filters, and where there is ink.
+    std::size_t pieces() const override { return window_.down.places; }
+
+    // The terms of a place, where their parts end, the sums of all filters, and the ink.
     std::size_t scratch_bytes() const override {
         return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float) +
-               input_.height * (input_.width + 1) * sizeof(std::uint32_t);
+               input_.count() * sizeof(Ink) + (input_.places() * groups_ + 1) * sizeof(std::uint32_t);
     }
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* scratch) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        auto* terms = static_cast<Term*>(scratch);
+    void run(const Job& job) const override {
+        auto* terms = static_cast<Term*>(job.scratch);
         auto* ends = reinterpret_cast<std::size_t*>(terms + most_terms());
         auto* sums = reinterpret_cast<float*>(ends + most_parts());
-        auto* ink = reinterpret_cast<std::uint32_t*>(sums + sums_room());
-        find_ink(x, ink);
-        const Finish finish = finisher_.job(inputs, outputs);
-        std::size_t place = 0;
-        for (std::size_t row = 0; row < window_.down.places; ++row) {
+        auto* ink = reinterpret_cast<Ink*>(sums + sums_room());
+        auto* starts = reinterpret_cast<std::uint32_t*>(ink + input_.count());
+        find_ink(job.input<float>(), job.from, job.to, ink, starts);
+        const Finish finish = finisher_.finish(job);
+        std::size_t place = job.from * window_.across.places;
+        for (std::size_t row = job.from; row < job.to; ++row) {
             for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
                 for (std::size_t group = 0; group < groups_; ++group) {
-                    const std::size_t parts = gather(x, ink, row, column, group, terms, ends);
+                    const std::size_t parts = gather(ink, starts, row, column, group, terms, ends);
                     const std::size_t first = group * group_filters_;
                     kernels_.add_up({terms, ends, parts, group_filters_, bias_.data() + first, sums + first});
                 }
@@ -66,42 +68,62 @@ class Convolution : public Layer {
    private:
     static constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
 
+    // A number that is not 0, and its channel within its group.
+    struct Ink {
+        float x;
+        std::uint32_t channel;
+    };
+
     std::size_t most_terms() const { return window_.down.kernel * window_.across.kernel * group_channels_; }
     std::size_t most_parts() const { return (most_terms() + kPart - 1) / kPart; }
     std::size_t sums_room() const { return (groups_ * group_filters_ + 63) / 64 * 64; }
 
-    // Counts, for each place of a row, the places before it that are not blank: paper is, for the most part.
-    void find_ink(const float* x, std::uint32_t* ink) const {
-        for (std::size_t row = 0; row < input_.height; ++row) {
-            std::uint32_t count = 0;
-            for (std::size_t column = 0; column < input_.width; ++column, x += input_.channels) {
-                *ink++ = count;
-                count += std::any_of(x, x + input_.channels, [](float number) { return number != 0; });
+    // Lists what is not 0 on the rows that some rows of places see: most of paper is blank, and a ReLU leaves much that
+    // is. `starts` says where in the list each place's groups start.
+    void find_ink(const float* x, std::size_t from, std::size_t to, Ink* ink, std::uint32_t* starts) const {
+        const auto& down = window_.down;
+        std::size_t top = input_.height, bottom = 0;
+        for (std::size_t row = from; row < to; ++row) {
+            if (down.first(row) == down.end(row)) continue;
+            top = std::min(top, down.at(row, down.first(row)));
+            bottom = std::max(bottom, down.at(row, down.end(row) - 1) + 1);
+        }
+        std::uint32_t count = 0;
+        for (std::size_t place = top * input_.width; place < bottom * input_.width; ++place) {
+            for (std::size_t group = 0; group < groups_; ++group) {
+                const std::size_t at = place * groups_ + group;
+                starts[at] = count;
+                const float* channels = x + at * group_channels_;
+                for (std::uint32_t channel = 0; channel < group_channels_; ++channel) {
+                    ink[count] = {channels[channel], channel};
+                    count += channels[channel] != 0;
+                }
             }
-            *ink++ = count;
+            starts[(place + 1) * groups_] = count;
         }
     }
 
-    // Collects what is not 0 under the window; a ReLU leaves much that is. Returns the number of parts.
-    std::size_t gather(const float* x, const std::uint32_t* ink, std::size_t row, std::size_t column, std::size_t group,
-                       Term* terms, std::size_t* ends) const {
+    // Collects the ink under the window. Returns the number of parts.
+    std::size_t gather(const Ink* ink, const std::uint32_t* starts, std::size_t row, std::size_t column,
+                       std::size_t group, Term* terms, std::size_t* ends) const {
         const auto& [down, across] = window_;
         const float* group_weights = weights_.data() + group * most_terms() * group_filters_;
         std::size_t count = 0, parts = 0, part = 0;
         const std::size_t left = across.first(column), right = across.end(column);
         for (std::size_t i = down.first(row); i < down.end(row) && left < right; ++i) {
-            const std::uint32_t* ink_row = ink + down.at(row, i) * (input_.width + 1);
-            if (ink_row[across.at(column, left)] == ink_row[across.at(column, right - 1) + 1]) continue;
+            const std::uint32_t* starts_row = starts + down.at(row, i) * input_.width * groups_;
+            if (starts_row[across.at(column, left) * groups_] ==
+                starts_row[(across.at(column, right - 1) + 1) * groups_]) {
+                continue;
+            }
             for (std::size_t j = left; j < right; ++j) {
-                const std::size_t place = down.at(row, i) * input_.width + across.at(column, j);
-                const float* channels = x + place * input_.channels + group * group_channels_;
+                const std::uint32_t* start = starts_row + across.at(column, j) * groups_ + group;
                 const std::size_t first = (i * across.kernel + j) * group_channels_;
-                for (std::size_t channel = 0; channel < group_channels_; ++channel) {
-                    if (channels[channel] == 0) continue;
-                    const std::size_t weight = first + channel;
+                for (const Ink *dot = ink + start[0], *end = ink + start[1]; dot != end; ++dot) {
+                    const std::size_t weight = first + dot->channel;
                     if (weight / kPart != part && count != 0) ends[parts++] = count;
                     part = weight / kPart;
-                    terms[count++] = {channels[channel], group_weights + weight * group_filters_};
+                    terms[count++] = {dot->x, group_weights + weight * group_filters_};
                 }
             }
         }

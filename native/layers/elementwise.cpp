@@ -5,44 +5,18 @@
 namespace dabnet {
 namespace {
 
-class Sign : public Layer {
-   public:
-    Sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold, const std::uint8_t* flip)
-        : kernels_(kernels), input_(input), finisher_(budget, input.channels, only_signs(threshold, flip)) {}
-
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        const Finish finish = finisher_.job(inputs, outputs);
-        for (std::size_t place = 0; place < input_.places(); ++place, x += input_.channels) {
-            finish_place(kernels_, finish, place, x);
-        }
-    }
-
-   private:
-    static Followers only_signs(const float* threshold, const std::uint8_t* flip) {
-        Followers followers;
-        followers.makes_real = false;
-        followers.makes_signs = true;
-        followers.threshold = threshold;
-        followers.flip = flip;
-        return followers;
-    }
-
-    const Kernels& kernels_;
-    Shape input_;
-    Finisher finisher_;
-};
-
 // A function of a number and its channel.
 template <typename Function>
 class Elementwise : public Layer {
    public:
     Elementwise(const Shape& input, Function function) : input_(input), function_(std::move(function)) {}
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(outputs[0]);
-        for (std::size_t place = 0; place < input_.places(); ++place) {
+    std::size_t pieces() const override { return input_.places(); }
+
+    void run(const Job& job) const override {
+        const float* x = job.input<float>() + job.from * input_.channels;
+        float* y = job.output<float>() + job.from * input_.channels;
+        for (std::size_t place = job.from; place < job.to; ++place) {
             for (std::size_t c = 0; c < input_.channels; ++c) *y++ = function_(*x++, c);
         }
     }
@@ -66,11 +40,12 @@ class Add : public Layer {
    public:
     explicit Add(const Shape& input) : count_(input.count()) {}
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* a = static_cast<const float*>(inputs[0]);
-        const auto* b = static_cast<const float*>(inputs[1]);
-        auto* y = static_cast<float*>(outputs[0]);
-        for (std::size_t i = 0; i < count_; ++i) y[i] = a[i] + b[i];
+    std::size_t pieces() const override { return count_; }
+
+    void run(const Job& job) const override {
+        const auto *a = job.input<float>(0), *b = job.input<float>(1);
+        auto* y = job.output<float>();
+        for (std::size_t i = job.from; i < job.to; ++i) y[i] = a[i] + b[i];
     }
 
    private:
@@ -79,14 +54,18 @@ class Add : public Layer {
 
 class Concat : public Layer {
    public:
-    explicit Concat(const std::vector<Shape>& inputs) : inputs_(inputs) {}
+    explicit Concat(const std::vector<Shape>& inputs) : inputs_(inputs) {
+        for (const Shape& input : inputs) channels_ += input.channels;
+    }
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        auto* y = static_cast<float*>(outputs[0]);
-        for (std::size_t place = 0; place < inputs_[0].places(); ++place) {
+    std::size_t pieces() const override { return inputs_[0].places(); }
+
+    void run(const Job& job) const override {
+        float* y = job.output<float>() + job.from * channels_;
+        for (std::size_t place = job.from; place < job.to; ++place) {
             for (std::size_t i = 0; i < inputs_.size(); ++i) {
                 const std::size_t channels = inputs_[i].channels;
-                const float* x = static_cast<const float*>(inputs[i]) + place * channels;
+                const float* x = job.input<float>(i) + place * channels;
                 y = std::copy(x, x + channels, y);
             }
         }
@@ -94,16 +73,19 @@ class Concat : public Layer {
 
    private:
     std::vector<Shape> inputs_;
+    std::size_t channels_ = 0;
 };
 
 class Flatten : public Layer {
    public:
     explicit Flatten(const Shape& input) : input_(input) {}
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(outputs[0]);
-        for (std::size_t c = 0; c < input_.channels; ++c) {
+    std::size_t pieces() const override { return input_.channels; }
+
+    void run(const Job& job) const override {
+        const auto* x = job.input<float>();
+        float* y = job.output<float>() + job.from * input_.places();
+        for (std::size_t c = job.from; c < job.to; ++c) {
             for (std::size_t place = 0; place < input_.places(); ++place) *y++ = x[place * input_.channels + c];
         }
     }
@@ -113,11 +95,6 @@ class Flatten : public Layer {
 };
 
 }  // namespace
-
-std::unique_ptr<Layer> make_sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold,
-                                 const std::uint8_t* flip) {
-    return std::make_unique<Sign>(kernels, budget, input, threshold, flip);
-}
 
 std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const float* scale, const float* shift) {
     auto scales = copy_of(budget, scale, input.channels), shifts = copy_of(budget, shift, input.channels);

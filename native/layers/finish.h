@@ -13,28 +13,34 @@ namespace dabnet {
 // The nodes after a convolution that are done with it; src/dabnet/runtime/plan.py chooses them.
 struct Followers {
     bool adds = false;  // the second input
-    bool makes_signs = false;
-    const float* threshold = nullptr;    // or null for zeros
-    const std::uint8_t* flip = nullptr;  // or null
+    struct Sign {
+        const float* threshold;    // or null for zeros
+        const std::uint8_t* flip;  // a bit a filter, or null
+    };
+    std::vector<Sign> signs;  // up to kMostSigns
     bool makes_real = true;
     const float* slope = nullptr;  // or null
     float low = -std::numeric_limits<float>::infinity();
     float high = std::numeric_limits<float>::infinity();
 };
 
-// Keeps their numbers, and fills the kernels' form in. Of the values that a convolution makes, real numbers come first.
+// Keeps their numbers, and fills the kernels' form in. Of the values that a layer makes, real numbers come first.
 class Finisher {
    public:
     Finisher(Budget& budget, std::size_t filters, const Followers& followers);
 
-    Finish job(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) const;
+    Finish finish(const Job& job) const;
 
    private:
     std::size_t filters_;
-    bool adds_, makes_signs_, makes_real_;
+    bool adds_, makes_real_;
     float low_, high_;
-    std::vector<float> threshold_, slope_;
-    std::vector<std::uint64_t> flip_;
+    struct Sign {
+        std::vector<float> threshold;
+        std::vector<std::uint64_t> flip;
+    };
+    std::vector<Sign> signs_;
+    std::vector<float> slope_;
 };
 
 // Finishes all filters of a place.

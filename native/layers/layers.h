@@ -46,6 +46,12 @@ std::unique_ptr<Layer> make_table_convolution(const Kernels& kernels, Budget& bu
 std::unique_ptr<Layer> make_sign(const Kernels& kernels, Budget& budget, const Shape& input, const float* threshold,
                                  const std::uint8_t* flip);
 
+// The same as a max-pool before the sign: +1 where a number under the window was at least the threshold, or, with
+// `flip`, where none was.
+std::unique_ptr<Layer> make_sign_pool(Budget& budget, const Shape& input, const Window& window,
+                                      const std::uint8_t* flip);
+std::unique_ptr<Layer> make_sign_concat(Budget& budget, const std::vector<Shape>& inputs);
+
 std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const float* scale, const float* shift);
 std::unique_ptr<Layer> make_clamp(const Shape& input, float low, float high);
 std::unique_ptr<Layer> make_prelu(Budget& budget, const Shape& input, const float* slope);

@@ -45,11 +45,13 @@ class Pool : public Layer {
    public:
     Pool(const Shape& input, const Window& window, Kind kind) : input_(input), window_(window), kind_(kind) {}
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(outputs[0]);
+    std::size_t pieces() const override { return window_.down.places; }
+
+    void run(const Job& job) const override {
+        const auto* x = job.input<float>();
         const auto& [down, across] = window_;
-        for (std::size_t row = 0; row < down.places; ++row) {
+        float* y = job.output<float>() + job.from * across.places * input_.channels;
+        for (std::size_t row = job.from; row < job.to; ++row) {
             for (std::size_t column = 0; column < across.places; ++column, y += input_.channels) {
                 const Part part{down.at(row, down.first(row)),
                                 down.at(row, down.end(row) - 1) + 1,
@@ -78,10 +80,12 @@ class AdaptivePool : public Layer {
     AdaptivePool(const Shape& input, std::size_t down, std::size_t across, Kind kind)
         : input_(input), down_(down), across_(across), kind_(kind) {}
 
-    void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void*) const override {
-        const auto* x = static_cast<const float*>(inputs[0]);
-        auto* y = static_cast<float*>(outputs[0]);
-        for (std::size_t i = 0; i < down_; ++i) {
+    std::size_t pieces() const override { return down_; }
+
+    void run(const Job& job) const override {
+        const auto* x = job.input<float>();
+        float* y = job.output<float>() + job.from * across_ * input_.channels;
+        for (std::size_t i = job.from; i < job.to; ++i) {
             for (std::size_t j = 0; j < across_; ++j, y += input_.channels) {
                 const Part part{i * input_.height / down_, ((i + 1) * input_.height + down_ - 1) / down_,
                                 j * input_.width / across_, ((j + 1) * input_.width + across_ - 1) / across_};

@@ -37,6 +37,11 @@ def floats(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
 
 
+def halves(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    """Numbers whose sums and products are exact, so that all ways to add them up agree to the bit."""
+    return (rng.integers(-3, 4, shape) / 2).astype(np.float32)
+
+
 @st.composite
 def windows(draw: st.DrawFn, shape: Shape, largest: int) -> dict[str, Any]:
     """Kernel, stride, padding and dilation that fit a map; padding may be wider than the kernel."""
@@ -169,9 +174,66 @@ def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) 
     return Model(input_size, tuple(nodes))
 
 
-def sketches(model: Model, count: int, seed: int = 0) -> NDArray[np.float32]:
+@st.composite
+def models_of_signs(draw: st.DrawFn) -> Model:
+    """Models that take signs of pools, joins and clamps, several times of the same value; every number is exact."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    input_size = (draw(st.integers(1, 5)), draw(st.integers(2, 9)), draw(st.integers(2, 9)))
+    nodes: list[Node] = []
+
+    def put(node: Node) -> int:
+        nodes.append(node)
+        return len(nodes)
+
+    def shape(value: int) -> Shape:
+        return Model(input_size, tuple(nodes)).shapes[value] if nodes else Shape(*input_size)
+
+    def conv(value: int, filters: int) -> int:
+        of = shape(value)
+        window = draw(windows(of, 2))
+        if not of.is_signs:
+            weight = halves(rng, filters, *window["kernel"], of.channels)
+            return put(Conv(inputs=(value,), filters=filters, weight=weight, bias=halves(rng, filters), **window))
+        bits = pack(rng.random((filters, window["kernel"][0] * window["kernel"][1] * of.channels)) < 0.5)
+        scale, middle = halves(rng, filters), halves(rng, filters)
+        return put(Conv(inputs=(value,), filters=filters, bits=bits, scale=scale, middle=middle, **window))
+
+    def sign(value: int) -> int:
+        threshold = np.where(rng.random(shape(value).channels) < 0.2, 0, 4 * halves(rng, shape(value).channels))
+        flip = pack(rng.random(len(threshold)) < 0.5) if draw(st.booleans()) else None
+        kept = threshold.astype(np.float32) if draw(st.booleans()) else None
+        return put(Sign(inputs=(value,), threshold=kept, flip=flip))
+
+    reals = [conv(0, draw(st.sampled_from([3, 20, 64, 70]))) for _ in range(draw(st.integers(1, 2)))]
+    for _ in range(draw(st.integers(1, 5))):
+        value = draw(st.sampled_from([0, *reals]))
+        kind = draw(st.sampled_from(["pool", "join", "relu", "clamp", "add", "again"]))
+        if kind == "pool":
+            reals.append(put(MaxPool(inputs=(value,), kernel=(2, 2), padding=(1, 0, 1, 1), stride=(1, 1))))
+        elif kind == "join":
+            alike = [other for other in reals if shape(other)[1:3] == shape(value)[1:3]]
+            reals.append(
+                put(Concat(inputs=(value, *draw(st.lists(st.sampled_from(alike or [value]), min_size=1, max_size=3)))))
+            )
+        elif kind == "relu":
+            reals.append(put(Relu(inputs=(value,))))
+        elif kind == "clamp":
+            reals.append(put(Clamp(inputs=(value,), low=-1.0, high=2.0)))
+        elif kind == "add":
+            reals.append(put(Add(inputs=(value, value))))
+        else:
+            reals.append(conv(sign(value), draw(st.sampled_from([3, 64]))))
+    ends = draw(st.lists(st.sampled_from(reals), min_size=1, max_size=3))
+    signs_of_ends = [sign(value) for value in ends]
+    if draw(st.booleans()):
+        answers = [put(Flatten(inputs=(conv(value, 2),))) for value in signs_of_ends]
+        put(Concat(inputs=tuple(answers)) if len(answers) > 1 else Relu(inputs=(answers[0],)))
+    return Model(input_size, tuple(nodes))
+
+
+def sketches(model: Model, count: int, seed: int = 0, *, exact: bool = False) -> NDArray[np.float32]:
     """Random numbers, of which many are 0, as on paper."""
     rng = np.random.default_rng(seed)
-    x = floats(rng, count, *model.input_size)
+    x = (halves if exact else floats)(rng, count, *model.input_size)
     x[rng.random(x.shape) < 0.3] = 0
     return x

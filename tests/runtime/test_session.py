@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from dabnet.packed.model import Conv, Relu, Sign
 from dabnet.runtime import Session, reference
 from dabnet.runtime.session import kernel_names
 
-from .models import models, sketches
+from .models import models, models_of_signs, sketches
 
 TOLERANCE = 1e-5
 """Of the largest number of a value: sums of real numbers are rounded in another order."""
@@ -56,6 +57,14 @@ def test_all_kernels_give_the_same_answers_bit_for_bit(model: Model, seed: int) 
     expected = session_with("portable", model).run(x)
     for kernels in kernel_names():
         np.testing.assert_array_equal(session_with(kernels, model).run(x), expected)
+
+
+@each_kernels
+@given(model=models_of_signs(), seed=st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_signs_may_be_taken_early(kernels: str, model: Model, seed: int) -> None:
+    x = sketches(model, 2, seed, exact=True)
+    np.testing.assert_array_equal(session_with(kernels, model).run(x), reference.answers(model, x))
 
 
 @each_kernels
@@ -98,6 +107,25 @@ def test_answers_depend_on_neither_batch_nor_threads(model: Model, seed: int) ->
 def test_a_file_answers_as_the_model_it_was_written_from(model: Model, seed: int) -> None:
     x = sketches(model, 2, seed)
     np.testing.assert_array_equal(Session(to_bytes(model)).run(x), Session(model).run(x))
+
+
+def test_it_says_where_the_time_goes() -> None:
+    session = Session(small_model())
+    times = session.layer_times(sketches(session.model, 1), repeats=2)
+    assert [name for name, _ in times] == ["real conv 3x3 + sign, to 70x7x7", "one-bit conv 3x3, to 4x5x5"]
+    assert all(0 < seconds < 1 for _, seconds in times)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_forked_process_works_on_alone() -> None:
+    """Its parent's threads are not there."""
+    session = Session(small_model(), threads=3)
+    x = sketches(session.model, 1)
+    expected = session.run(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(session.run(x), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def small_model() -> Model:

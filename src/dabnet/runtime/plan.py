@@ -1,83 +1,225 @@
-"""Which nodes the runtime does in one go.
+"""Which nodes the runtime does in one go, and which on bits.
 
 A convolution has its numbers at hand one place at a time. So what follows it and needs nothing else is done there and
-then: adding another value, an activation, and the sign. Nothing changes but what is written to memory in between.
+then: adding another value, an activation, and signs. And where only signs of a value are wanted, they are taken before
+a max-pool, a join or a ReLU instead of after it, and these work on bits: the largest number under a window reaches a
+threshold where any of them does. Nothing changes but what is written to memory in between.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dabnet.packed.model import Add, Clamp, Conv, PRelu, Relu, Sign
+import numpy as np
+
+from dabnet.packed.bits import pack, unpack
+from dabnet.packed.model import Add, AvgPool, Clamp, Concat, Conv, MaxPool, Node, PRelu, Relu, Sign, Windowed
 
 if TYPE_CHECKING:
-    from dabnet.packed.model import Model, Node
+    from numpy.typing import NDArray
+
+    from dabnet.packed.model import Model
 
 Activation = Relu | Clamp | PRelu
+
+MOST_SIGNS = 8
+"""That a convolution takes of its numbers; as many as native/kernels/kernels.h has room for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignPool:
+    """A max-pool on signs that were taken with these flips."""
+
+    inputs: tuple[int, ...]
+    window: MaxPool
+    flip: NDArray[np.uint8] | None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A node and the nodes after it that are done with it: first the sum, then the sign of that and its activation."""
+    """A node and the nodes after it that are done with it: first the sum, then signs of that and its activation."""
 
-    node: Node
+    node: Node | SignPool
     added: int | None = None
     """The value that is added."""
-    sign: Sign | None = None
     activation: Activation | None = None
-    signs_value: int | None = None
-    """The number of the value of signs that it makes, if any."""
     real_value: int | None = None
-    """The number of the value of real numbers that it makes, if any."""
+    """The number of the value that it makes; none if only signs of it are wanted."""
+    signs: dict[int, Sign] = field(default_factory=dict)
+    """The signs that it takes, by the numbers of their values."""
+
+    @property
+    def values(self) -> list[int]:
+        """The numbers of all values that it makes, in order."""
+        return ([] if self.real_value is None else [self.real_value]) + list(self.signs)
 
 
-def fuse(model: Model) -> list[Step]:
-    """Give the steps of a model, in order."""
-    users: list[list[int]] = [[] for _ in model.shapes]
-    for at, node in enumerate(model.nodes):
-        for value in set(node.inputs):
-            users[value].append(at)
-    users[-1].append(len(model.nodes))  # the answer is used
+@dataclass
+class Graph:
+    """Nodes in order, by the number of the value that each makes."""
+
+    nodes: dict[int, Node | SignPool]
+    answer: int
+
+    def users(self) -> dict[int, list[int]]:
+        """Give the values that are made of each value."""
+        users: dict[int, list[int]] = {value: [] for value in (0, *self.nodes)}
+        for value, node in self.nodes.items():
+            for used in set(node.inputs):
+                users[used].append(value)
+        return users
+
+
+def plan(model: Model) -> tuple[list[Step], int]:
+    """Give the steps of a model, in order, and the number of the value that is its answer."""
+    graph = Graph({at + 1: node for at, node in enumerate(model.nodes)}, len(model.nodes))
+    graph = take_signs_early(graph, [shape.channels for shape in model.shapes])
+    return fuse(graph), graph.answer
+
+
+def take_signs_early(graph: Graph, channels: list[int]) -> Graph:
+    """Move signs to before the pools, joins and activations of which only signs are wanted."""
+    passed = _only_signs_wanted(graph)
+    if not passed:
+        return graph
+    early = _EarlySigns(graph, passed, channels)
+    for value, node in graph.nodes.items():
+        if isinstance(node, Sign):
+            early.moved[value] = early.take(node.inputs[0], node.threshold, node.flip)
+        elif value not in passed:
+            inputs = tuple(early.moved.get(i, i) for i in node.inputs)
+            early.nodes[value] = node if inputs == node.inputs else dataclasses.replace(node, inputs=inputs)
+        if len(early.nodes) > 4 * len(graph.nodes) + 16:  # many signs of many joins: not worth it
+            return graph
+    return Graph(early.nodes, early.moved.get(graph.answer, graph.answer))
+
+
+def _only_signs_wanted(graph: Graph) -> set[int]:
+    """Find the pools, joins and activations that signs can be taken before."""
+    users = graph.users()
+    found: set[int] = set()
+    for value, node in reversed(graph.nodes.items()):
+        can_pass = type(node) in (MaxPool, Concat, Relu) or (isinstance(node, Clamp) and node.low <= node.high)
+        is_wanted = value == graph.answer or not users[value]
+        if can_pass and not is_wanted and all(u in found or isinstance(graph.nodes[u], Sign) for u in users[value]):
+            found.add(value)
+    return found
+
+
+class _EarlySigns:
+    """The nodes of a graph whose signs are taken early, as they are put in order."""
+
+    def __init__(self, graph: Graph, passed: set[int], channels: list[int]) -> None:
+        self.graph, self.passed, self.channels = graph, passed, channels
+        self.nodes: dict[int, Node | SignPool] = {}
+        self.moved: dict[int, int] = {}  # from a value of signs to its new number
+        self._taken: dict[tuple[int, bytes, bytes], int] = {}
+        self._next = len(channels)
+
+    def take(self, value: int, threshold: NDArray[np.float32] | None, flip: NDArray[np.uint8] | None) -> int:
+        """Put the nodes for signs of a value; give the number of their value."""
+        key = (value, b"" if threshold is None else threshold.tobytes(), b"" if flip is None else flip.tobytes())
+        if key not in self._taken:
+            node = self.graph.nodes.get(value) if value in self.passed else None
+            if isinstance(node, Relu | Clamp):
+                low, high = (node.low, node.high) if isinstance(node, Clamp) else (0.0, np.inf)
+                number = self.take(node.inputs[0], self._moved_threshold(value, threshold, low, high), flip)
+            else:
+                number = self._put(self._signs_node(node, value, threshold, flip))
+            self._taken[key] = number
+        return self._taken[key]
+
+    def _put(self, node: Node | SignPool) -> int:
+        self.nodes[self._next] = node
+        self._next += 1
+        return self._next - 1
+
+    def _signs_node(
+        self, node: Node | SignPool | None, value: int, threshold: NDArray[np.float32] | None,
+        flip: NDArray[np.uint8] | None,
+    ) -> Node | SignPool:  # fmt: skip
+        if isinstance(node, MaxPool):
+            return SignPool(inputs=(self.take(node.inputs[0], threshold, flip),), window=node, flip=flip)
+        if isinstance(node, Concat):
+            flips = None if flip is None else unpack(flip, self.channels[value])
+            parts, first = [], 0
+            for part in node.inputs:
+                end = first + self.channels[part]
+                some = None if threshold is None else threshold[first:end]
+                parts.append(self.take(part, some, None if flips is None else pack(flips[first:end])))
+                first = end
+            return Concat(inputs=tuple(parts))
+        return Sign(inputs=(value,), threshold=threshold, flip=flip)
+
+    def _moved_threshold(
+        self, value: int, threshold: NDArray[np.float32] | None, low: float, high: float
+    ) -> NDArray[np.float32]:
+        """Give the thresholds before a clamp that make the signs after it."""
+        after = np.zeros(self.channels[value], dtype=np.float32) if threshold is None else threshold
+        before = np.where(after <= np.float32(low), -np.inf, np.where(after > np.float32(high), np.inf, after))
+        return before.astype(np.float32)
+
+
+def fuse(graph: Graph) -> list[Step]:
+    """Give the steps of a graph, in order."""
+    users = graph.users()
+    order = {value: at for at, value in enumerate((0, *graph.nodes))}
     done: set[int] = set()
     steps = []
-    for at, node in enumerate(model.nodes):
-        if at in done:
+    for value, node in graph.nodes.items():
+        if value in done:
             continue
-        if isinstance(node, Conv):
-            steps.append(_fuse_conv(model, at, users, done))
-        elif model.shapes[at + 1].is_signs:
-            steps.append(Step(node, signs_value=at + 1))
-        else:
-            steps.append(Step(node, real_value=at + 1))
+        if not isinstance(node, Conv):
+            steps.append(Step(node, real_value=value))
+            continue
+        total, added = _sum_after(graph, value, users, order)
+        step = _fuse_conv(graph, node, total, added, users[total])
+        steps.append(step)
+        done.update((total, *step.values))
     return steps
 
 
-def _fuse_conv(model: Model, at: int, users: list[list[int]], done: set[int]) -> Step:
-    value, added = at + 1, None
-    if len(users[value]) == 1 and users[value][0] < len(model.nodes):
-        follower = model.nodes[users[value][0]]
+def _sum_after(graph: Graph, value: int, users: dict[int, list[int]], order: dict[int, int]) -> tuple[int, int | None]:
+    """Give the sum that a convolution's value goes into and what is added to it, if that is there in time."""
+    if len(users[value]) == 1 and value != graph.answer:
+        follower = graph.nodes[users[value][0]]
         if isinstance(follower, Add):
             other = next((i for i in follower.inputs if i != value), value)
-            if other < value:  # it is there already
-                added = other
-                done.add(users[value][0])
-                value = users[value][0] + 1
-    sign = activation = signs_value = None
-    others = []
-    for user in users[value]:
-        after = model.nodes[user] if user < len(model.nodes) else None
-        if isinstance(after, Sign) and sign is None:
-            sign, signs_value = after, user + 1
-        elif isinstance(after, Activation) and activation is None:
-            activation = after
-            others.append(user)
+            if order[other] < order[value]:
+                return users[value][0], other
+    return value, None
+
+
+def _fuse_conv(graph: Graph, node: Conv, total: int, added: int | None, users: list[int]) -> Step:
+    signs: dict[int, Sign] = {}
+    others = [total] if total == graph.answer else []
+    for user in users:
+        after = graph.nodes[user]
+        if isinstance(after, Sign) and len(signs) < MOST_SIGNS:
+            signs[user] = after
         else:
             others.append(user)
-    if len(others) != 1 or activation is None:
-        activation = None
-        real_value = value if others or sign is None else None
-    else:
-        real_value = others[0] + 1
-    done.update(number - 1 for number in (signs_value, real_value) if number is not None and number != value)
-    return Step(model.nodes[at], added, sign, activation, signs_value, real_value)
+    if len(others) == 1 and others[0] != total:
+        activation = graph.nodes[others[0]]
+        if isinstance(activation, Activation):
+            return Step(node, added, activation, others[0], signs)
+    return Step(node, added, None, total if others or not signs else None, signs)
+
+
+def describe(step: Step, output: tuple[int, int, int]) -> str:
+    """Say what a step is and what it makes: channels, height and width."""
+    node = step.node.window if isinstance(step.node, SignPool) else step.node
+    name = "pool of signs" if isinstance(step.node, SignPool) else _NAMES.get(type(node), type(node).__name__.lower())
+    if isinstance(node, Conv):
+        name = "real conv" if node.bits is None else "one-bit conv"
+    if isinstance(node, Windowed):
+        name += " {}x{}".format(*node.kernel)
+    done = ["add"] * (step.added is not None) + ["sign"] * bool(step.signs)
+    if step.activation is not None:
+        done.append(_NAMES.get(type(step.activation), type(step.activation).__name__.lower()))
+    return f"{name}{''.join(f' + {what}' for what in done)}, to {'x'.join(map(str, output))}"
+
+
+_NAMES: dict[type, str] = {MaxPool: "max-pool", AvgPool: "mean pool", Concat: "join", Relu: "ReLU", PRelu: "PReLU"}

@@ -29,7 +29,7 @@ from dabnet.packed.model import (
     Relu,
     Sign,
 )
-from dabnet.runtime.plan import Step, fuse
+from dabnet.runtime.plan import SignPool, Step, describe, plan
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -44,7 +44,8 @@ class Session:
 
     Args:
         model: a path, the bytes of a file, or a `Model`.
-        threads: how many sketches of a batch may be at work at once.
+        threads: how many may be at work in one call, on sketches of their own or together on one. An answer does not
+            depend on them.
         max_memory: bytes that the model may take; a file that would take more is refused before it does. Calls that run
             at the same time take a little more, each the memory of one sketch's values.
 
@@ -92,16 +93,27 @@ class Session:
 
     def run(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give the logits, (N, classes), of sketches: float32 (N, channels, height, width), ink 1.0 on 0.0."""
+        x = self._checked(x)
+        answers = np.empty((len(x), self.model.answers), dtype=np.float32)
+        if len(x):
+            self._network.run(np.ascontiguousarray(x), answers)
+        return answers
+
+    def _checked(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         if not isinstance(x, np.ndarray) or x.dtype != np.float32 or x.ndim != 4 or x.shape[1:] != self.input_size:
             found = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
             wanted = ", ".join(map(str, self.input_size))
             raise InputError(f"this model takes a float32 array of shape (N, {wanted}), not {found}.")
         if not np.isfinite(x).all():
             raise InputError("a sketch holds a NaN or an infinite number: ink is 1.0, and paper 0.0.")
-        answers = np.empty((len(x), self.model.answers), dtype=np.float32)
-        if len(x):
-            self._network.run(np.ascontiguousarray(x), answers)
-        return answers
+        return x
+
+    def layer_times(self, x: NDArray[np.float32], repeats: int = 10) -> list[tuple[str, float]]:
+        """Give what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
+        sketch = np.ascontiguousarray(self._checked(x)[:1])
+        times = np.min([self._network.time_steps(sketch) for _ in range(repeats)], axis=0)
+        names = [describe(step, self._network.output_shape(i)) for i, step in enumerate(plan(self.model)[0])]
+        return list(zip(names, times.tolist(), strict=True))
 
     def __repr__(self) -> str:
         size = "x".join(map(str, self.input_size))
@@ -117,8 +129,9 @@ def build_network(model: Model, threads: int, max_memory: int, kernels: str = ""
     """Build the native twin of a checked model."""
     try:
         network = _native.Network(model.input_size, threads, max_memory, kernels)
-        places = {0: 0}  # of the model's values among the network's
-        for step in fuse(model):
+        steps, answer = plan(model)
+        places = {0: 0}  # of the plan's values among the network's
+        for step in steps:
             inputs = [places[i] for i in step.node.inputs]
             if isinstance(step.node, Conv):
                 first = _add_conv(
@@ -126,9 +139,8 @@ def build_network(model: Model, threads: int, max_memory: int, kernels: str = ""
                 )
             else:
                 first = _add(step.node, network, inputs)
-            made = [number for number in (step.real_value, step.signs_value) if number is not None]
-            places.update({number: first + i for i, number in enumerate(made)})
-        network.plan(places[len(model.nodes)])
+            places.update({value: first + i for i, value in enumerate(step.values)})
+        network.plan(places[answer])
     except MemoryError:
         raise ModelFormatError(
             f"the model takes more than {max_memory:,} bytes of memory: raise max_memory if you trust it."
@@ -173,9 +185,7 @@ def _add_conv(step: Step, node: Conv, network: _native.Network, value: int, adde
         node.middle,
         node.bias,
         added,
-        step.sign is not None,
-        None if step.sign is None else step.sign.threshold,
-        None if step.sign is None else step.sign.flip,
+        [(sign.threshold, sign.flip) for sign in step.signs.values()],
         step.real_value is not None,
         activation.slope if isinstance(activation, PRelu) else None,
         low,
@@ -184,7 +194,7 @@ def _add_conv(step: Step, node: Conv, network: _native.Network, value: int, adde
 
 
 @singledispatch
-def _add(node: Node, network: _native.Network, values: list[int]) -> int:
+def _add(node: Node | SignPool, network: _native.Network, values: list[int]) -> int:
     """Add a node's native twin; give the number of the value that it makes."""
     raise NotImplementedError(type(node).__name__)
 
@@ -192,6 +202,12 @@ def _add(node: Node, network: _native.Network, values: list[int]) -> int:
 @_add.register(Sign)
 def _(node: Sign, network: _native.Network, values: list[int]) -> int:
     return network.sign(values[0], node.threshold, node.flip)
+
+
+@_add.register(SignPool)
+def _(node: SignPool, network: _native.Network, values: list[int]) -> int:
+    window = node.window
+    return network.sign_pool(values[0], window.kernel, window.stride, window.padding, window.dilation, node.flip)
 
 
 @_add.register(Affine)
