@@ -104,7 +104,7 @@ class Builder {
     std::size_t max_pool(std::size_t input, Sizes<2> kernel, Sizes<2> stride, Sizes<4> padding, Sizes<2> dilation) {
         const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
-        return add(dabnet::make_max_pool(shape, window), {input},
+        return add(dabnet::make_max_pool(*kernels_, shape, window), {input},
                    {shape.channels, window.down.places, window.across.places});
     }
 
@@ -112,13 +112,13 @@ class Builder {
                              bool count_padding) {
         const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
-        return add(dabnet::make_average_pool(shape, window, count_padding), {input},
+        return add(dabnet::make_average_pool(*kernels_, shape, window, count_padding), {input},
                    {shape.channels, window.down.places, window.across.places});
     }
 
     std::size_t adaptive_pool(std::size_t input, Sizes<2> size, bool largest) {
         const dabnet::Shape shape = network_->shape(input);
-        return add(dabnet::make_adaptive_pool(shape, size[0], size[1], largest), {input},
+        return add(dabnet::make_adaptive_pool(*kernels_, shape, size[0], size[1], largest), {input},
                    {shape.channels, size[0], size[1]});
     }
 

@@ -78,6 +78,29 @@ struct TableJob {
     const Finish* finish;
 };
 
+// A convolution of real numbers with one-bit weights, at some places and for up to 64 filters.
+//
+// The input has, for each 3 channels x, y, z of a place, the sums (x + y) + z, (x - y) + z, (x + y) - z, (x - y) - z. A
+// filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the highest whether it is
+// subtracted. Sums are added up in parts of kSumPart; a run ends a part.
+struct SumJob {
+    const float* input;
+    const std::uint32_t* starts;  // where the top left tap of each place stands
+    std::size_t first_place, places;
+    const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
+    std::size_t run_count;
+    std::size_t run_length;        // in groups of 3 channels
+    const std::uint8_t* patterns;  // (blocks of 16 filters, runs * run_length, 16)
+    std::size_t first;             // the first filter, a multiple of 64
+    const float* scale;            // of all filters, then zeros up to a multiple of 64
+    const float* middle;           // likewise, or null
+    const float* bias;             // likewise, or null
+    const float* sums;             // of each place: the sum of its inputs; null if there is no middle
+    const Finish* finish;
+};
+
+constexpr std::size_t kSumPart = 96;
+
 struct Kernels {
     const char* name;
     bool (*runs_here)();
@@ -95,6 +118,13 @@ struct Kernels {
     // out = 16 (17 a + b).
     void (*pair_up)(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out);
     void (*look_up)(const TableJob& job);
+
+    // Makes the four sums of each 3 channels, the last ones filled up with zeros.
+    void (*make_sums)(const float* x, std::size_t channels, float* out);
+    void (*add_sums)(const SumJob& job);
+
+    // y = max(x, y).
+    void (*keep_largest)(const float* x, std::size_t count, float* y);
 };
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.

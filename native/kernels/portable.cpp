@@ -60,8 +60,56 @@ void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t
     }
 }
 
+void make_sums(const float* channels, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; i += 3, out += 4) {
+        const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
+        out[0] = (x + y) + z;
+        out[1] = (x - y) + z;
+        out[2] = (x + y) - z;
+        out[3] = (x - y) - z;
+    }
+}
+
+float add_sums_of(const SumJob& job, const float* taps, const std::uint8_t* patterns) {
+    float total = 0;
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        const float* sums = taps + job.runs[run];
+        for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
+            const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
+            float part = 0;
+            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+                const float sum = sums[4 * group + (*patterns & 3)];
+                part += *patterns < 128 ? sum : -sum;
+            }
+            total += part;
+        }
+    }
+    return total;
+}
+
+void add_sums(const SumJob& job) {
+    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+    const std::size_t block = job.run_count * job.run_length * 16;
+    for (std::size_t i = 0; i < job.places; ++i) {
+        const std::size_t place = job.first_place + i;
+        float values[64];
+        for (std::size_t filter = 0; filter < n; ++filter) {
+            const std::uint8_t* patterns = job.patterns + filter / 16 * block + filter % 16;
+            float value = job.scale[job.first + filter] * add_sums_of(job, job.input + job.starts[place], patterns);
+            if (job.middle != nullptr) value = value + job.middle[job.first + filter] * job.sums[place];
+            values[filter] = job.bias == nullptr ? value : value + job.bias[job.first + filter];
+        }
+        finish(*job.finish, place, job.first, n, values);
+    }
+}
+
+void keep_largest(const float* x, std::size_t count, float* y) {
+    for (std::size_t i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up, finish, nullptr, nullptr, nullptr};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up,   finish,      nullptr,
+                               nullptr,    nullptr,   make_sums,         add_sums, keep_largest};
 
 }  // namespace dabnet

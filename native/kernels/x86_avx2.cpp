@@ -335,8 +335,101 @@ void look_up(const TableJob& job) {
     }
 }
 
+void make_sums(const float* channels, std::size_t count, float* out) {
+    const __m128 minus_y = _mm_castsi128_ps(_mm_setr_epi32(0, INT32_MIN, 0, INT32_MIN));
+    const __m128 minus_z = _mm_castsi128_ps(_mm_setr_epi32(0, 0, INT32_MIN, INT32_MIN));
+    for (std::size_t i = 0; i < count; i += 3, out += 4) {
+        const float y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
+        const __m128 sum = _mm_add_ps(_mm_set1_ps(channels[i]), _mm_xor_ps(_mm_set1_ps(y), minus_y));
+        _mm_storeu_ps(out, _mm_add_ps(sum, _mm_xor_ps(_mm_set1_ps(z), minus_z)));
+    }
+}
+
+// The sums of `Places` places and 16 filters: `vpermilps` picks one of four sums for each filter.
+template <int Places>
+void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* patterns, float (*totals)[64]) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 total[Places][2];
+    for (int p = 0; p < Places; ++p) total[p][0] = total[p][1] = _mm256_setzero_ps();
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        const float* taps[Places];
+        for (int p = 0; p < Places; ++p) {
+            taps[p] = job.input + job.starts[place + static_cast<std::size_t>(p)] + job.runs[run];
+        }
+        for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
+            const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
+            __m256 part[Places][2];
+            for (int p = 0; p < Places; ++p) part[p][0] = part[p][1] = _mm256_setzero_ps();
+            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+                __m256i which[2];
+                __m256 minus[2];
+                for (int h = 0; h < 2; ++h) {
+                    const auto* bytes = reinterpret_cast<const __m128i*>(patterns + 8 * h);
+                    which[h] = _mm256_cvtepi8_epi32(_mm_loadl_epi64(bytes));
+                    minus[h] = _mm256_and_ps(_mm256_castsi256_ps(which[h]), sign);
+                }
+#pragma GCC unroll 4
+                for (int p = 0; p < Places; ++p) {
+                    const __m256 sums = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(taps[p] + 4 * group));
+                    for (int h = 0; h < 2; ++h) {
+                        const __m256 sum = _mm256_xor_ps(_mm256_permutevar_ps(sums, which[h]), minus[h]);
+                        part[p][h] = _mm256_add_ps(part[p][h], sum);
+                    }
+                }
+            }
+            for (int p = 0; p < Places; ++p) {
+                for (int h = 0; h < 2; ++h) total[p][h] = _mm256_add_ps(total[p][h], part[p][h]);
+            }
+        }
+    }
+    for (int p = 0; p < Places; ++p) {
+        for (int h = 0; h < 2; ++h) _mm256_store_ps(totals[p] + 8 * h, total[p][h]);
+    }
+}
+
+template <int Places>
+void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
+    alignas(32) float totals[Places][64];
+    const std::size_t block = job.run_count * job.run_length * 16;
+    for (std::size_t i = 0; i < n; i += 16) {
+        add_sums_tile<Places>(job, place, job.patterns + i / 16 * block,
+                              reinterpret_cast<float (*)[64]>(totals[0] + i));
+    }
+    for (int p = 0; p < Places; ++p, ++place) {
+        const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : job.sums[place]);
+        Finishing finishing(*job.finish, place, job.first);
+        for (std::size_t i = 0; i < n; i += 8) {
+            const std::size_t filter = job.first + i;
+            __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
+            if (job.middle != nullptr) {
+                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
+            }
+            if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+            finishing.take(i, n - i < 8 ? n - i : 8, value);
+        }
+        finishing.end(place, n);
+    }
+}
+
+void add_sums(const SumJob& job) {
+    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+    std::size_t place = job.first_place;
+    const std::size_t end = place + job.places;
+    for (; place + 4 <= end; place += 4) add_sums_at<4>(job, place, n);
+    for (; place < end; ++place) add_sums_at<1>(job, place, n);
+}
+
+void keep_largest(const float* x, std::size_t count, float* y) {
+    std::size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        _mm256_storeu_ps(y + i, _mm256_max_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+    }
+    for (; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up, finish, spread, pair_up, look_up};
+extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up,   finish,      spread,
+                                  pair_up,    look_up,   make_sums,         add_sums, keep_largest};
 
 }  // namespace dabnet

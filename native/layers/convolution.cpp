@@ -156,6 +156,9 @@ std::unique_ptr<Layer> make_convolution(const Kernels& kernels, Budget& budget, 
 std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                 const Window& window, std::size_t filters, std::size_t groups,
                                                 const OneBitWeights& weights, const Followers& followers) {
+    if (has_sums(input, window, groups)) {
+        return make_sum_convolution(kernels, budget, input, window, filters, weights, followers);
+    }
     const std::size_t channels = input.channels / groups;
     const std::size_t taps = window.down.kernel * window.across.kernel;
     const std::size_t row = (taps * channels + 7) / 8;

@@ -25,10 +25,15 @@ struct OneBitWeights {
     const float* bias;
 };
 
-// Of real numbers: the weights are spread to floats once.
+// Of real numbers: by sums of three channels, or, where there are groups, as any convolution.
 std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
                                                 const Window& window, std::size_t filters, std::size_t groups,
                                                 const OneBitWeights& weights, const Followers& followers);
+
+bool has_sums(const Shape& input, const Window& window, std::size_t groups);
+std::unique_ptr<Layer> make_sum_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
+                                            const Window& window, std::size_t filters, const OneBitWeights& weights,
+                                            const Followers& followers);
 
 // Of signs: scale (s . x) + middle sum(x) + bias, both sums counted in bits.
 std::unique_ptr<Layer> make_binary_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
@@ -56,9 +61,11 @@ std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const flo
 std::unique_ptr<Layer> make_clamp(const Shape& input, float low, float high);
 std::unique_ptr<Layer> make_prelu(Budget& budget, const Shape& input, const float* slope);
 
-std::unique_ptr<Layer> make_max_pool(const Shape& input, const Window& window);
-std::unique_ptr<Layer> make_average_pool(const Shape& input, const Window& window, bool count_padding);
-std::unique_ptr<Layer> make_adaptive_pool(const Shape& input, std::size_t down, std::size_t across, bool largest);
+std::unique_ptr<Layer> make_max_pool(const Kernels& kernels, const Shape& input, const Window& window);
+std::unique_ptr<Layer> make_average_pool(const Kernels& kernels, const Shape& input, const Window& window,
+                                         bool count_padding);
+std::unique_ptr<Layer> make_adaptive_pool(const Kernels& kernels, const Shape& input, std::size_t down,
+                                          std::size_t across, bool largest);
 
 std::unique_ptr<Layer> make_add(const Shape& input);
 std::unique_ptr<Layer> make_concat(Budget& budget, const std::vector<Shape>& inputs);

@@ -11,13 +11,13 @@ struct Part {
     std::size_t down_step = 1, across_step = 1;
 };
 
-void largest(const float* x, const Shape& shape, const Part& part, float* y) {
+void largest(const Kernels& kernels, const float* x, const Shape& shape, const Part& part, float* y) {
     const float* first = x + (part.top * shape.width + part.left) * shape.channels;
     std::copy(first, first + shape.channels, y);
     for (std::size_t i = part.top; i < part.bottom; i += part.down_step) {
         for (std::size_t j = part.left; j < part.right; j += part.across_step) {
             const float* place = x + (i * shape.width + j) * shape.channels;
-            for (std::size_t c = 0; c < shape.channels; ++c) y[c] = place[c] > y[c] ? place[c] : y[c];
+            kernels.keep_largest(place, shape.channels, y);
         }
     }
 }
@@ -43,7 +43,8 @@ enum class Kind { kLargest, kMean, kMeanWithPadding };
 
 class Pool : public Layer {
    public:
-    Pool(const Shape& input, const Window& window, Kind kind) : input_(input), window_(window), kind_(kind) {}
+    Pool(const Kernels& kernels, const Shape& input, const Window& window, Kind kind)
+        : kernels_(kernels), input_(input), window_(window), kind_(kind) {}
 
     std::size_t pieces() const override { return window_.down.places; }
 
@@ -60,7 +61,7 @@ class Pool : public Layer {
                                 down.dilation,
                                 across.dilation};
                 if (kind_ == Kind::kLargest) {
-                    largest(x, input_, part, y);
+                    largest(kernels_, x, input_, part, y);
                 } else {
                     const std::size_t count = add_up(x, input_, part, y);
                     divide(y, input_.channels, kind_ == Kind::kMean ? count : down.kernel * across.kernel);
@@ -70,6 +71,7 @@ class Pool : public Layer {
     }
 
    private:
+    const Kernels& kernels_;
     Shape input_;
     Window window_;
     Kind kind_;
@@ -77,8 +79,8 @@ class Pool : public Layer {
 
 class AdaptivePool : public Layer {
    public:
-    AdaptivePool(const Shape& input, std::size_t down, std::size_t across, Kind kind)
-        : input_(input), down_(down), across_(across), kind_(kind) {}
+    AdaptivePool(const Kernels& kernels, const Shape& input, std::size_t down, std::size_t across, Kind kind)
+        : kernels_(kernels), input_(input), down_(down), across_(across), kind_(kind) {}
 
     std::size_t pieces() const override { return down_; }
 
@@ -90,7 +92,7 @@ class AdaptivePool : public Layer {
                 const Part part{i * input_.height / down_, ((i + 1) * input_.height + down_ - 1) / down_,
                                 j * input_.width / across_, ((j + 1) * input_.width + across_ - 1) / across_};
                 if (kind_ == Kind::kLargest) {
-                    largest(x, input_, part, y);
+                    largest(kernels_, x, input_, part, y);
                 } else {
                     divide(y, input_.channels, add_up(x, input_, part, y));
                 }
@@ -99,6 +101,7 @@ class AdaptivePool : public Layer {
     }
 
    private:
+    const Kernels& kernels_;
     Shape input_;
     std::size_t down_, across_;
     Kind kind_;
@@ -106,16 +109,18 @@ class AdaptivePool : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_max_pool(const Shape& input, const Window& window) {
-    return std::make_unique<Pool>(input, window, Kind::kLargest);
+std::unique_ptr<Layer> make_max_pool(const Kernels& kernels, const Shape& input, const Window& window) {
+    return std::make_unique<Pool>(kernels, input, window, Kind::kLargest);
 }
 
-std::unique_ptr<Layer> make_average_pool(const Shape& input, const Window& window, bool count_padding) {
-    return std::make_unique<Pool>(input, window, count_padding ? Kind::kMeanWithPadding : Kind::kMean);
+std::unique_ptr<Layer> make_average_pool(const Kernels& kernels, const Shape& input, const Window& window,
+                                         bool count_padding) {
+    return std::make_unique<Pool>(kernels, input, window, count_padding ? Kind::kMeanWithPadding : Kind::kMean);
 }
 
-std::unique_ptr<Layer> make_adaptive_pool(const Shape& input, std::size_t down, std::size_t across, bool largest) {
-    return std::make_unique<AdaptivePool>(input, down, across, largest ? Kind::kLargest : Kind::kMean);
+std::unique_ptr<Layer> make_adaptive_pool(const Kernels& kernels, const Shape& input, std::size_t down,
+                                          std::size_t across, bool largest) {
+    return std::make_unique<AdaptivePool>(kernels, input, down, across, largest ? Kind::kLargest : Kind::kMean);
 }
 
 }  // namespace dabnet

@@ -45,21 +45,30 @@ class SignPool : public Layer {
 
     std::size_t pieces() const override { return window_.down.places; }
 
+    // A row of the map, its windows' rows taken together.
+    std::size_t scratch_bytes() const override { return input_.width * input_.words() * sizeof(std::uint64_t); }
+
     void run(const Job& job) const override {
         const auto& [down, across] = window_;
-        const std::size_t words = input_.words();
+        const std::size_t words = input_.words(), row_words = input_.width * words;
+        auto* any = static_cast<std::uint64_t*>(job.scratch);
         std::uint64_t* y = job.output<std::uint64_t>() + job.from * across.places * words;
         for (std::size_t row = job.from; row < job.to; ++row) {
-            for (std::size_t column = 0; column < across.places; ++column, y += words) {
-                std::fill(y, y + words, std::uint64_t{0});
-                for (std::size_t i = down.first(row); i < down.end(row); ++i) {
-                    for (std::size_t j = across.first(column); j < across.end(column); ++j) {
-                        const std::size_t place = down.at(row, i) * input_.width + across.at(column, j);
-                        const std::uint64_t* x = job.input<std::uint64_t>() + place * words;
-                        for (std::size_t word = 0; word < words; ++word) y[word] |= x[word] ^ flip_[word];
-                    }
+            std::fill(any, any + row_words, std::uint64_t{0});
+            for (std::size_t i = down.first(row); i < down.end(row); ++i) {
+                const std::uint64_t* x = job.input<std::uint64_t>() + down.at(row, i) * row_words;
+                for (std::size_t at = 0; at < row_words; at += words) {
+                    for (std::size_t word = 0; word < words; ++word) any[at + word] |= x[at + word] ^ flip_[word];
                 }
-                for (std::size_t word = 0; word < words; ++word) y[word] ^= flip_[word];
+            }
+            for (std::size_t column = 0; column < across.places; ++column, y += words) {
+                std::copy(flip_.begin(), flip_.end(), y);
+                const std::size_t first = across.first(column), end = across.end(column);
+                for (std::size_t word = 0; word < words; ++word) {
+                    std::uint64_t found = 0;
+                    for (std::size_t j = first; j < end; ++j) found |= any[across.at(column, j) * words + word];
+                    y[word] ^= found;
+                }
             }
         }
     }
