@@ -107,6 +107,8 @@ struct Kernels {
 
     // How many bits of two rows differ.
     std::uint32_t (*count_differences)(const std::uint64_t* a, const std::uint64_t* b, std::size_t words);
+    // The sum of each place's signs, of `channels` that have so many words.
+    void (*add_signs)(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums);
 
     void (*add_up)(const Sum& sum);
 

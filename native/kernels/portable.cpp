@@ -20,6 +20,15 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return count;
 }
 
+void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+    const std::size_t count = (channels + 63) / 64;
+    for (std::size_t place = 0; place < places; ++place, words += count) {
+        std::int32_t ones = 0;
+        for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(count_ones(words[i]));
+        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+    }
+}
+
 void add_up(const Sum& job) {
     constexpr std::size_t kBlock = 64;  // filters
     for (std::size_t first = 0; first < job.filters; first += kBlock) {
@@ -109,7 +118,7 @@ void keep_largest(const float* x, std::size_t count, float* y) {
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, add_up,   finish,      nullptr,
-                               nullptr,    nullptr,   make_sums,         add_sums, keep_largest};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, add_signs, add_up,   finish,
+                               nullptr,    nullptr,   nullptr,           make_sums, add_sums, keep_largest};
 
 }  // namespace dabnet

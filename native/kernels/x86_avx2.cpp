@@ -21,6 +21,15 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return static_cast<std::uint32_t>(count);
 }
 
+void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+    const std::size_t count = (channels + 63) / 64;
+    for (std::size_t place = 0; place < places; ++place, words += count) {
+        std::int32_t ones = 0;
+        for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(_mm_popcnt_u64(words[i]));
+        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+    }
+}
+
 // As the portable one, with the sums of 8 * `Eights` filters in registers.
 template <int Eights>
 void add_up_block(const Sum& job, std::size_t first) {
@@ -101,19 +110,21 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// As the portable one, 8 filters at a time; the numbers are in registers.
+// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
+// one, its bits are in a register too.
+template <std::size_t Most>
 struct Finishing {
     const Finish& job;
-    std::size_t at;  // of the first filter's number
-    std::size_t first;
-    std::uint64_t bits[kMostSigns] = {};
+    std::size_t place, first;
+    std::uint64_t bits[Most] = {};
 
-    Finishing(const Finish& finish, std::size_t place, std::size_t first_filter)
-        : job(finish), at(place * finish.filters + first_filter), first(first_filter) {}
+    Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
+        : job(finish), place(place_number), first(first_filter) {}
 
     inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
-        if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at + i, count));
-        for (std::size_t set = 0; set < job.signs_count; ++set) {
+        const std::size_t at = place * job.filters + first + i;
+        if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at, count));
+        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
             const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
             const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
             bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
@@ -126,25 +137,40 @@ struct Finishing {
         } else {
             value = _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(job.low)), _mm256_set1_ps(job.high));
         }
-        store(job.real + at + i, count, value);
+        store(job.real + at, count, value);
     }
 
-    inline __attribute__((always_inline)) void end(std::size_t place, std::size_t n) {
+    inline __attribute__((always_inline)) void end(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < job.signs_count; ++set) {
+        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
             job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
         }
     }
 };
 
-void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    Finishing finishing(job, place, first);
-    for (std::size_t i = 0; i < n; i += 8) {
-        const std::size_t count = n - i < 8 ? n - i : 8;
-        finishing.take(i, count, load(values + i, count));
+// Finishes `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+template <std::size_t Most, typename Value>
+inline __attribute__((always_inline)) void finish_all(const Finish& job, std::size_t place, std::size_t first,
+                                                      std::size_t n, Value value) {
+    Finishing<Most> finishing(job, place, first);
+    if (n == 64) {
+#pragma GCC unroll 8
+        for (std::size_t i = 0; i < 64; i += 8) finishing.take(i, 8, value(i));
+    } else {
+        for (std::size_t i = 0; i < n; i += 8) finishing.take(i, n - i < 8 ? n - i : 8, value(i));
     }
-    finishing.end(place, n);
+    finishing.end(n);
+}
+
+void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    const auto value = [&](std::size_t i)
+                           __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
+    if (job.signs_count == 1) {
+        finish_all<1>(job, place, first, n, value);
+    } else {
+        finish_all<kMostSigns>(job, place, first, n, value);
+    }
 }
 
 constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
@@ -289,12 +315,13 @@ struct Tile {
 };
 
 // scale (s . x) + middle sum(x) + bias of one place and up to 64 filters, each step rounded.
+template <std::size_t Most>
 void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
-    const __m256i base = _mm256_set1_epi16(job.bases[place]);
+    const __m128i base = _mm_set1_epi16(job.bases[place]);
     const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
-    Finishing finishing(*job.finish, place, job.first);
-    const auto take = [&](std::size_t i, __m128i dots) __attribute__((always_inline)) {
-        if (i >= n) return;
+    finish_all<Most>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+        const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
+        const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
         const std::size_t filter = job.first + i;
         __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots));
         value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), value);
@@ -302,24 +329,23 @@ void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const 
             value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
         }
         if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-        finishing.take(i, n - i < 8 ? n - i : 8, value);
-    };
-    for (std::size_t i = 0; i < n; i += 16) {
-        const __m256i count = _mm256_load_si256(reinterpret_cast<const __m256i*>(counts + i));
-        const __m256i dots = _mm256_sub_epi16(base, _mm256_add_epi16(count, count));
-        take(i, _mm256_castsi256_si128(dots));
-        take(i + 8, _mm256_extracti128_si256(dots, 1));
-    }
-    finishing.end(place, n);
+        return value;
+    });
 }
 
 template <int Pairs, int Halves>
 void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
     Tile<Pairs, Halves> tile;
     tile.run(job, pairs);
-    for (int p = 0; p < Pairs; ++p) {
-        for (std::uint32_t i = 0; i < pairs[p].places; ++i)
-            finish_counts(job, pairs[p].place + i, n, tile.counts[2 * p + static_cast<int>(i)]);
+    const std::uint16_t (*counts)[64] = tile.counts;
+    for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
+        for (std::uint32_t i = 0; i < pair->places; ++i) {
+            if (job.finish->signs_count == 1) {
+                finish_counts<1>(job, pair->place + i, n, counts[i]);
+            } else {
+                finish_counts<kMostSigns>(job, pair->place + i, n, counts[i]);
+            }
+        }
     }
 }
 
@@ -397,17 +423,14 @@ void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
     }
     for (int p = 0; p < Places; ++p, ++place) {
         const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : job.sums[place]);
-        Finishing finishing(*job.finish, place, job.first);
-        for (std::size_t i = 0; i < n; i += 8) {
+        finish_all<kMostSigns>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
             const std::size_t filter = job.first + i;
             __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
             if (job.middle != nullptr) {
                 value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
             }
-            if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-            finishing.take(i, n - i < 8 ? n - i : 8, value);
-        }
-        finishing.end(place, n);
+            return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+        });
     }
 }
 
@@ -429,7 +452,7 @@ void keep_largest(const float* x, std::size_t count, float* y) {
 
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_up,   finish,      spread,
-                                  pair_up,    look_up,   make_sums,         add_sums, keep_largest};
+extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_signs, add_up,   finish,
+                                  spread,     pair_up,   look_up,           make_sums, add_sums, keep_largest};
 
 }  // namespace dabnet

@@ -21,7 +21,7 @@ class Convolution : public Layer {
           group_filters_(filters / groups),
           finisher_(budget, filters, followers) {
         const std::size_t taps = window.down.kernel * window.across.kernel;
-        budget.take((filters * taps * group_channels_ + filters) * sizeof(float));
+        budget.take((filters * taps * group_channels_ + sums_room()) * sizeof(float));
         weights_.resize(filters * taps * group_channels_);
         for (std::size_t filter = 0; filter < filters; ++filter) {
             const std::size_t group = filter / group_filters_;
@@ -32,8 +32,8 @@ class Convolution : public Layer {
                 }
             }
         }
-        bias_.assign(filters, 0);
-        if (bias != nullptr) bias_.assign(bias, bias + filters);
+        bias_.assign(sums_room(), 0);
+        if (bias != nullptr) std::copy(bias, bias + filters, bias_.begin());
     }
 
     std::size_t pieces() const override { return window_.down.places; }
@@ -41,7 +41,8 @@ class Convolution : public Layer {
     // The terms of a place, where their parts end, the sums of all filters, and the ink.
     std::size_t scratch_bytes() const override {
         return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float) +
-               input_.count() * sizeof(Ink) + (input_.places() * groups_ + 1) * sizeof(std::uint32_t);
+               input_.count() * sizeof(Ink) + (input_.places() * groups_ + 1) * sizeof(std::uint32_t) +
+               (input_.width + 1) * sizeof(std::uint32_t);
     }
 
     void run(const Job& job) const override {
@@ -50,11 +51,17 @@ class Convolution : public Layer {
         auto* sums = reinterpret_cast<float*>(ends + most_parts());
         auto* ink = reinterpret_cast<Ink*>(sums + sums_room());
         auto* starts = reinterpret_cast<std::uint32_t*>(ink + input_.count());
+        std::uint32_t* inked = starts + input_.places() * groups_ + 1;
         find_ink(job.input<float>(), job.from, job.to, ink, starts);
         const Finish finish = finisher_.finish(job);
         std::size_t place = job.from * window_.across.places;
         for (std::size_t row = job.from; row < job.to; ++row) {
+            find_inked_columns(starts, row, inked);
             for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
+                if (is_blank(inked, column)) {
+                    finish_place(kernels_, finish, place, bias_.data());
+                    continue;
+                }
                 for (std::size_t group = 0; group < groups_; ++group) {
                     const std::size_t parts = gather(ink, starts, row, column, group, terms, ends);
                     const std::size_t first = group * group_filters_;
@@ -101,6 +108,25 @@ class Convolution : public Layer {
             }
             starts[(place + 1) * groups_] = count;
         }
+    }
+
+    // Counts, for each column, those before it that have ink in what a row of windows sees.
+    void find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const {
+        const auto& down = window_.down;
+        std::fill(inked, inked + input_.width + 1, 0u);
+        for (std::size_t i = down.first(row); i < down.end(row); ++i) {
+            const std::uint32_t* start = starts + down.at(row, i) * input_.width * groups_;
+            for (std::size_t column = 0; column < input_.width; ++column) {
+                inked[column + 1] |= start[column * groups_] != start[(column + 1) * groups_];
+            }
+        }
+        for (std::size_t column = 0; column < input_.width; ++column) inked[column + 1] += inked[column];
+    }
+
+    bool is_blank(const std::uint32_t* inked, std::size_t column) const {
+        const auto& across = window_.across;
+        const std::size_t left = across.first(column), right = across.end(column);
+        return left == right || inked[across.at(column, left)] == inked[across.at(column, right - 1) + 1];
     }
 
     // Collects the ink under the window. Returns the number of parts.

@@ -121,31 +121,36 @@ class TableConvolution : public Layer {
 
     void spread_row(const std::uint64_t* x, std::size_t row, std::uint8_t* spread, std::int32_t* place_sums) const {
         const auto& [down, across] = window_;
-        const bool is_row_inside = row >= down.before && row - down.before < input_.height;
-        for (std::size_t column = 0; column < map_.columns; ++column, spread += nibbles_, ++place_sums) {
-            if (is_row_inside && column >= across.before && column - across.before < input_.width) {
-                const std::size_t place = (row - down.before) * input_.width + (column - across.before);
-                const std::uint64_t* words = x + place * input_.words();
-                kernels_.spread(words, nibbles_, spread);
-                if (!middle_.empty()) *place_sums = sum_of(words);
-            } else if (pad_with_ones_) {
-                for (std::size_t i = 0; i < nibbles_; ++i) {
-                    const std::size_t left = input_.channels > 4 * i ? input_.channels - 4 * i : 0;
-                    spread[i] = static_cast<std::uint8_t>((1u << std::min<std::size_t>(left, 4)) - 1);
-                }
-                *place_sums = static_cast<std::int32_t>(input_.channels);
-            } else {
-                std::fill(spread, spread + nibbles_, kPadding);
-                *place_sums = 0;
-            }
+        std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
+        if (row >= down.before && row - down.before < input_.height) {
+            left = std::min(across.before, map_.columns);
+            right = std::min(across.before + input_.width, map_.columns);
+        }
+        for (std::size_t column = 0; column < left; ++column) pad(spread + column * nibbles_, place_sums + column);
+        if (left < right) {
+            const std::uint64_t* words = x + (row - down.before) * input_.width * input_.words();
+            spread_places(words, right - left, spread + left * nibbles_);
+            if (!middle_.empty()) kernels_.add_signs(words, right - left, input_.channels, place_sums + left);
+        }
+        for (std::size_t column = right; column < map_.columns; ++column) {
+            pad(spread + column * nibbles_, place_sums + column);
         }
     }
 
-    std::int32_t sum_of(const std::uint64_t* words) const {
-        constexpr std::uint64_t kNone = 0;
-        std::uint32_t ones = 0;
-        for (std::size_t i = 0; i < input_.words(); ++i) ones += kernels_.count_differences(words + i, &kNone, 1);
-        return static_cast<std::int32_t>(2 * ones) - static_cast<std::int32_t>(input_.channels);
+    void spread_places(const std::uint64_t* words, std::size_t places, std::uint8_t* spread) const {
+        if (nibbles_ == 16 * input_.words()) return kernels_.spread(words, places * nibbles_, spread);
+        for (std::size_t place = 0; place < places; ++place) {
+            kernels_.spread(words + place * input_.words(), nibbles_, spread + place * nibbles_);
+        }
+    }
+
+    void pad(std::uint8_t* spread, std::int32_t* sum) const {
+        *sum = pad_with_ones_ ? static_cast<std::int32_t>(input_.channels) : 0;
+        std::fill(spread, spread + nibbles_, kPadding);
+        for (std::size_t i = 0; i < nibbles_ && pad_with_ones_; ++i) {
+            const std::size_t left = input_.channels > 4 * i ? input_.channels - 4 * i : 0;
+            spread[i] = static_cast<std::uint8_t>((1u << std::min<std::size_t>(left, 4)) - 1);
+        }
     }
 
     // The dot product is this less twice the count. A padded tap adds 2 to the count for each nibble, and nothing to
