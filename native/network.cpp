@@ -31,6 +31,23 @@ std::size_t place_value(std::vector<Block>& blocks, std::size_t lines, std::size
     return offset;
 }
 
+// Notes the seconds between one step and the next, if there is a place for them.
+class Stopwatch {
+   public:
+    explicit Stopwatch(double* seconds) : seconds_(seconds) {}
+    void note(std::size_t step) {
+        if (seconds_ == nullptr) return;
+        const auto now = Clock::now();
+        seconds_[step] = std::chrono::duration<double>(now - last_).count();
+        last_ = now;
+    }
+
+   private:
+    using Clock = std::chrono::steady_clock;
+    double* seconds_;
+    Clock::time_point last_ = Clock::now();
+};
+
 }  // namespace
 
 void Budget::take(std::size_t bytes) {
@@ -116,13 +133,13 @@ void Network::run(const float* sketches, std::size_t batch, float* answers) cons
 std::vector<double> Network::time_steps(const float* sketch, float* answers) const {
     const Borrowed workspaces(*this);
     std::vector<double> seconds(steps_.size());
-    run_alone(sketch, answers, workspaces[0], seconds.data());
+    run_together(sketch, answers, workspaces, seconds.data());
     return seconds;
 }
 
 void Network::run_alone(const float* sketch, float* answers, Line* workspace, double* seconds) const {
-    using Clock = std::chrono::steady_clock;
     put_in(sketch, workspace);
+    Stopwatch stopwatch(seconds);
     // Values lie side by side: a step may touch those that it takes and makes.
     const auto fence = [&](auto mark, std::size_t step) {
         for (std::size_t value : steps_[step].inputs) mark(workspace + offsets_[value], shapes_[value].bytes());
@@ -132,26 +149,27 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
     close_fence(workspace, lines_ * kLine);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         fence(open_fence, step);
-        const auto start = Clock::now();
         run_step(step, workspace, workspace, 0, 1);
-        if (seconds != nullptr) seconds[step] = std::chrono::duration<double>(Clock::now() - start).count();
+        stopwatch.note(step);
         fence(close_fence, step);
     }
     open_fence(workspace, lines_ * kLine);
     take_out(workspace, answers);
 }
 
-void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces) const {
+void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces, double* seconds) const {
     const auto workers = static_cast<std::size_t>(threads_);
     put_in(sketch, workspaces[0]);
     Barrier barrier(threads_);
     const bool done = team_.run([&](int thread) {
+        Stopwatch stopwatch(thread == 0 ? seconds : nullptr);
         for (std::size_t step = 0; step < steps_.size(); ++step) {
             run_step(step, workspaces[0], workspaces[thread], static_cast<std::size_t>(thread), workers);
             barrier.wait();
+            stopwatch.note(step);
         }
     });
-    if (!done) return run_alone(sketch, answers, workspaces[0]);
+    if (!done) return run_alone(sketch, answers, workspaces[0], seconds);
     take_out(workspaces[0], answers);
 }
 
