@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "fence.h"
@@ -124,7 +125,7 @@ void Network::run(const float* sketches, std::size_t batch, float* answers) cons
             one(i, [&](const float* x, float* y) { run_alone(x, y, workspaces[thread]); });
         }
     };
-    if (even != 0 && !team_.run(work)) work(0);
+    if (even != 0) team_.run(work);
     for (std::size_t i = even; i < batch; ++i) {
         one(i, [&](const float* x, float* y) { run_together(x, y, workspaces); });
     }
@@ -149,7 +150,7 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
     close_fence(workspace, lines_ * kLine);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         fence(open_fence, step);
-        run_step(step, workspace, workspace, 0, 1);
+        run_step(step, workspace, workspace, 0, 1, false);
         stopwatch.note(step);
         fence(close_fence, step);
     }
@@ -158,32 +159,38 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
 }
 
 void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces, double* seconds) const {
-    const auto workers = static_cast<std::size_t>(threads_);
+    if (threads_ == 1) return run_alone(sketch, answers, workspaces[0], seconds);
+    // Several parts for each thread, so that one that was held up leaves some of its own to the others.
+    const std::size_t most = 4 * static_cast<std::size_t>(threads_);
+    const auto parts_of = [&](std::size_t step) { return std::min(most, steps_[step].layer->pieces()); };
     put_in(sketch, workspaces[0]);
-    Barrier barrier(threads_);
-    const bool done = team_.run([&](int thread) {
+    std::deque<Parts> parts;
+    for (std::size_t step = 0; step < steps_.size(); ++step) parts.emplace_back(parts_of(step));
+    team_.run([&](int thread) {
         Stopwatch stopwatch(thread == 0 ? seconds : nullptr);
         for (std::size_t step = 0; step < steps_.size(); ++step) {
-            run_step(step, workspaces[0], workspaces[thread], static_cast<std::size_t>(thread), workers);
-            barrier.wait();
+            bool is_used = false;
+            parts[step].share([&](std::size_t part) {
+                run_step(step, workspaces[0], workspaces[thread], part, parts_of(step), is_used);
+                is_used = true;
+            });
             stopwatch.note(step);
         }
     });
-    if (!done) return run_alone(sketch, answers, workspaces[0], seconds);
     take_out(workspaces[0], answers);
 }
 
-// Runs the pieces of one of several workers.
-void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t worker, std::size_t workers) const {
+// Runs the pieces of one of several equal parts.
+void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t part, std::size_t parts,
+                       bool is_used) const {
     const auto& [layer, inputs, outputs] = steps_[step];
     const std::size_t pieces = layer->pieces();
-    const std::size_t from = pieces * worker / workers, to = pieces * (worker + 1) / workers;
-    if (from == to) return;
     std::vector<const void*> in;
     std::vector<void*> out;
     for (std::size_t value : inputs) in.push_back(values + offsets_[value]);
     for (std::size_t value : outputs) out.push_back(values + offsets_[value]);
-    layer->run({in.data(), out.data(), from, to, scratch + scratch_});
+    layer->run(
+        {in.data(), out.data(), pieces * part / parts, pieces * (part + 1) / parts, scratch + scratch_, is_used});
 }
 
 void Network::put_in(const float* sketch, Line* workspace) const {

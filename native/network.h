@@ -44,12 +44,13 @@ struct TooLarge {
 };
 
 // What a layer is asked for: pieces [from, to) of values of one sketch, made from others. `scratch` has the layer's
-// `scratch_bytes()`.
+// `scratch_bytes()`; if it is used, it still holds what an earlier job of the same sketch and layer left in it.
 struct Job {
     const void* const* inputs;
     void* const* outputs;
     std::size_t from, to;
     void* scratch;
+    bool is_used;
 
     template <typename T>
     const T* input(std::size_t i = 0) const {
@@ -124,7 +125,8 @@ class Network {
     // Both note the seconds that each step takes, if asked.
     void run_alone(const float* sketch, float* answers, Line* workspace, double* seconds = nullptr) const;
     void run_together(const float* sketch, float* answers, const Borrowed& workspaces, double* seconds = nullptr) const;
-    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t worker, std::size_t workers) const;
+    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t part, std::size_t parts,
+                  bool is_used) const;
     void put_in(const float* sketch, Line* workspace) const;
     void take_out(const Line* workspace, float* answers) const;
 

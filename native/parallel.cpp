@@ -33,15 +33,6 @@ long this_process() {
 #endif
 }
 
-// Tells the processor that this is a loop that waits.
-void rest() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 void call(void* work) { (*static_cast<const std::function<void()>*>(work))(); }
 
 }  // namespace
@@ -78,35 +69,31 @@ void Team::start() {
     }
 }
 
-bool Team::run(const std::function<void(int)>& work) {
-    if (size_ == 1) {
-        work(0);
-        return true;
-    }
+void Team::run(const std::function<void(int)>& work) {
     const std::unique_lock<std::mutex> only_one(in_use_, std::try_to_lock);
-    if (!only_one.owns_lock()) return false;
-    if (threads_.empty()) start();
-    if (process_ != this_process() || threads_.size() + 1 != static_cast<std::size_t>(size_)) return false;
+    if (size_ == 1 || !only_one.owns_lock()) return work(0);
+    if (process_ == 0) start();
+    if (process_ != this_process()) return work(0);
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         work_ = &work;
-        at_work_ = size_ - 1;
         ++round_;
     }
     wake_.notify_all();
     work(0);
     std::unique_lock<std::mutex> lock(mutex_);
+    work_ = nullptr;
     finished_.wait(lock, [this] { return at_work_ == 0; });
-    return true;
 }
 
 void Team::serve(int member) {
     std::unique_lock<std::mutex> lock(mutex_);
     for (unsigned round = 0;;) {
-        wake_.wait(lock, [&] { return is_over_ || round_ != round; });
+        wake_.wait(lock, [&] { return is_over_ || (round_ != round && work_ != nullptr); });
         if (is_over_) return;
         round = round_;
         const auto& work = *work_;
+        ++at_work_;
         lock.unlock();
         work(member);
         lock.lock();
@@ -114,21 +101,14 @@ void Team::serve(int member) {
     }
 }
 
-void Barrier::wait() {
-    constexpr int kTurns = 2000;  // some 30 us; then others may need the core
-    const unsigned round = round_.load(std::memory_order_acquire);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-        arrived_.store(0, std::memory_order_relaxed);
-        round_.store(round + 1, std::memory_order_release);
-        return;
-    }
-    for (int turn = 0; round_.load(std::memory_order_acquire) == round; ++turn) {
-        if (turn < kTurns) {
-            rest();
-        } else {
-            std::this_thread::yield();
-        }
-    }
+void Parts::rest(int turn) {
+    constexpr int kTurns = 2000;  // some 30 us
+    if (turn >= kTurns) return std::this_thread::yield();
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
 }
 
 }  // namespace dabnet

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -22,10 +23,10 @@ class Team {
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // Calls work(0), work(1), ... work(size - 1) at the same time, the first from the caller's thread, and returns when
-    // all have returned. False, and nothing is called, if the threads cannot be had: they work for another caller, or
-    // stayed behind when the process was forked. `work` must not throw.
-    bool run(const std::function<void(int)>& work);
+    // Calls work(0) from the caller's thread and, while that runs, work(1) to work(size - 1) from those of the others
+    // that come in time; returns when all have. Nobody is waited for who has not begun: the threads may be at work for
+    // another caller, or have stayed behind when the process was forked. `work` must not throw.
+    void run(const std::function<void(int)>& work);
 
    private:
     void start();
@@ -38,22 +39,33 @@ class Team {
 
     std::mutex mutex_;  // of what follows
     std::condition_variable wake_, finished_;
-    const std::function<void(int)>* work_ = nullptr;
+    const std::function<void(int)>* work_ = nullptr;  // null when it is too late to begin
     unsigned round_ = 0;
     int at_work_ = 0;
     bool is_over_ = false;
 };
 
-// Where threads wait for each other, in a loop: the wait is far shorter than a sleep.
-class Barrier {
+// Work of one step, in parts that threads take as they come.
+class Parts {
    public:
-    explicit Barrier(int size) : size_(size) {}
-    void wait();
+    explicit Parts(std::size_t count) : count_(count) {}
+
+    // Calls work(part) until none is left, and returns when all are done, by whomever.
+    template <typename Work>
+    void share(Work work) {
+        for (std::size_t part = next_++; part < count_; part = next_++) {
+            work(part);
+            done_.fetch_add(1, std::memory_order_release);
+        }
+        for (int turn = 0; done_.load(std::memory_order_acquire) < count_; ++turn) rest(turn);
+    }
 
    private:
-    const int size_;
-    std::atomic<int> arrived_{0};
-    std::atomic<unsigned> round_{0};
+    // Waits a little: in a loop, since it is far shorter than a sleep, and later others may have the core.
+    static void rest(int turn);
+
+    const std::size_t count_;
+    std::atomic<std::size_t> next_{0}, done_{0};
 };
 
 }  // namespace dabnet

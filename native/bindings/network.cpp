@@ -4,11 +4,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../layers/layers.h"
@@ -25,6 +27,8 @@ using Sizes = std::array<std::size_t, N>;
 using Floats = Vector<const float>;
 using Bytes = Vector<const std::uint8_t>;
 using Sign = std::pair<std::optional<Floats>, std::optional<Bytes>>;  // thresholds, and which are flipped
+
+using Pooling = std::tuple<Sizes<2>, Sizes<2>, Sizes<4>, Sizes<2>>;  // kernel, stride, padding, dilation
 
 const float* data_of(const std::optional<Floats>& numbers) { return numbers ? numbers->data() : nullptr; }
 
@@ -43,7 +47,7 @@ class Builder {
                      std::size_t filters, std::size_t groups, bool pad_with_ones, std::optional<Floats> weight,
                      std::optional<Bytes> bits, std::optional<Floats> scale, std::optional<Floats> middle,
                      std::optional<Floats> bias, std::optional<std::size_t> added, const std::vector<Sign>& signs,
-                     bool makes_real, std::optional<Floats> slope, float low, float high) {
+                     bool makes_real, std::optional<Floats> slope, float low, float high, std::optional<Pooling> pool) {
         if (signs.size() > dabnet::kMostSigns) throw nb::value_error("too many signs");
         const dabnet::Shape shape = network_->shape(input);
         const dabnet::Window window = window_over(shape, kernel, stride, padding, dilation);
@@ -57,6 +61,14 @@ class Builder {
         followers.slope = data_of(slope);
         followers.low = low;
         followers.high = high;
+        dabnet::Shape output{filters, window.down.places, window.across.places};
+        dabnet::Window pool_window{};
+        if (pool) {
+            if (!weight || added) throw nb::value_error("only a plain convolution can be pooled");
+            pool_window = std::apply([&](auto... sizes) { return window_over(output, sizes...); }, *pool);
+            output = {filters, pool_window.down.places, pool_window.across.places};
+            followers.pool = &pool_window;
+        }
         std::unique_ptr<dabnet::Layer> layer;
         if (weight) {
             layer = dabnet::make_convolution(*kernels_, budget, shape, window, filters, groups, weight->data(),
@@ -68,7 +80,6 @@ class Builder {
                                    : dabnet::make_one_bit_convolution(*kernels_, budget, shape, window, filters, groups,
                                                                       weights, followers);
         }
-        dabnet::Shape output{filters, window.down.places, window.across.places};
         std::vector<dabnet::Shape> outputs;
         if (makes_real) outputs.push_back(output);
         output.is_signs = true;
@@ -217,7 +228,8 @@ void bind_network(nb::module_& module) {
              "kernels"_a)
         .def("conv", &Builder::conv, "value"_a, "kernel"_a, "stride"_a, "padding"_a, "dilation"_a, "filters"_a,
              "groups"_a, "pad_with_ones"_a, "weight"_a.none(), "bits"_a.none(), "scale"_a.none(), "middle"_a.none(),
-             "bias"_a.none(), "added"_a.none(), "signs"_a, "makes_real"_a, "slope"_a.none(), "low"_a, "high"_a)
+             "bias"_a.none(), "added"_a.none(), "signs"_a, "makes_real"_a, "slope"_a.none(), "low"_a, "high"_a,
+             "pool"_a.none())
         .def("sign", &Builder::sign, "value"_a, "threshold"_a.none(), "flip"_a.none())
         .def("affine", &Builder::affine, "value"_a, "scale"_a, "shift"_a)
         .def("clamp", &Builder::clamp, "value"_a, "low"_a, "high"_a)

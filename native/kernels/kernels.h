@@ -125,8 +125,8 @@ struct Kernels {
     void (*make_sums)(const float* x, std::size_t channels, float* out);
     void (*add_sums)(const SumJob& job);
 
-    // y = max(x, y).
-    void (*keep_largest)(const float* x, std::size_t count, float* y);
+    // The largest of `count` numbers in each of `channels` channels; of equal ones the first.
+    void (*largest)(const float* const* x, std::size_t count, std::size_t channels, float* y);
 };
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.

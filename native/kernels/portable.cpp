@@ -112,13 +112,16 @@ void add_sums(const SumJob& job) {
     }
 }
 
-void keep_largest(const float* x, std::size_t count, float* y) {
-    for (std::size_t i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+    for (std::size_t c = 0; c < channels; ++c) y[c] = x[0][c];
+    for (std::size_t i = 1; i < count; ++i) {
+        for (std::size_t c = 0; c < channels; ++c) y[c] = x[i][c] > y[c] ? x[i][c] : y[c];
+    }
 }
 
 }  // namespace
 
 const Kernels kPortableKernels{"portable", runs_here, count_differences, add_signs, add_up,   finish,
-                               nullptr,    nullptr,   nullptr,           make_sums, add_sums, keep_largest};
+                               nullptr,    nullptr,   nullptr,           make_sums, add_sums, largest};
 
 }  // namespace dabnet

@@ -442,17 +442,27 @@ void add_sums(const SumJob& job) {
     for (; place < end; ++place) add_sums_at<1>(job, place, n);
 }
 
-void keep_largest(const float* x, std::size_t count, float* y) {
-    std::size_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        _mm256_storeu_ps(y + i, _mm256_max_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+    std::size_t c = 0;
+    for (; c + 16 <= channels; c += 16) {
+        __m256 most[2] = {_mm256_loadu_ps(x[0] + c), _mm256_loadu_ps(x[0] + c + 8)};
+        for (std::size_t i = 1; i < count; ++i) {
+            most[0] = _mm256_max_ps(_mm256_loadu_ps(x[i] + c), most[0]);
+            most[1] = _mm256_max_ps(_mm256_loadu_ps(x[i] + c + 8), most[1]);
+        }
+        _mm256_storeu_ps(y + c, most[0]);
+        _mm256_storeu_ps(y + c + 8, most[1]);
     }
-    for (; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+    for (; c < channels; ++c) {
+        float most = x[0][c];
+        for (std::size_t i = 1; i < count; ++i) most = x[i][c] > most ? x[i][c] : most;
+        y[c] = most;
+    }
 }
 
 }  // namespace
 
 extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_signs, add_up,   finish,
-                                  spread,     pair_up,   look_up,           make_sums, add_sums, keep_largest};
+                                  spread,     pair_up,   look_up,           make_sums, add_sums, largest};
 
 }  // namespace dabnet

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "../network.h"
+
 namespace dabnet {
 
 constexpr std::size_t kBlock = 64;  // filters
@@ -30,16 +32,13 @@ struct Blocks {
         }
     }
 
-    // All units of pieces [from, to).
+    // The units whose input a job has to get ready: with one block its own, and else all of them, once.
     struct Range {
         std::size_t from, to;
     };
-    Range seen(std::size_t from, std::size_t to) const {
-        Range range{units, 0};
-        each(from, to, [&](std::size_t, std::size_t first, std::size_t end) {
-            range = {std::min(range.from, first), std::max(range.to, end)};
-        });
-        return range;
+    Range to_prepare(const Job& job) const {
+        if (blocks == 1) return {job.from * a_piece, std::min(job.to * a_piece, units)};
+        return {0, job.is_used ? 0 : units};
     }
 };
 

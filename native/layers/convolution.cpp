@@ -7,19 +7,18 @@ namespace {
 
 bool bit_at(const std::uint8_t* bits, std::size_t i) { return bits[i / 8] >> (i % 8) & 1; }
 
-class Convolution : public Layer {
+class Convolution {
    public:
     // `weight(filter, tap, channel)` gives one weight.
     template <typename Weight>
     Convolution(const Kernels& kernels, Budget& budget, const Shape& input, const Window& window, std::size_t filters,
-                std::size_t groups, const float* bias, const Followers& followers, Weight weight)
+                std::size_t groups, const float* bias, Weight weight)
         : kernels_(kernels),
           input_(input),
           window_(window),
           groups_(groups),
           group_channels_(input.channels / groups),
-          group_filters_(filters / groups),
-          finisher_(budget, filters, followers) {
+          group_filters_(filters / groups) {
         const std::size_t taps = window.down.kernel * window.across.kernel;
         budget.take((filters * taps * group_channels_ + sums_room()) * sizeof(float));
         weights_.resize(filters * taps * group_channels_);
@@ -36,50 +35,64 @@ class Convolution : public Layer {
         if (bias != nullptr) std::copy(bias, bias + filters, bias_.begin());
     }
 
-    std::size_t pieces() const override { return window_.down.places; }
+    std::size_t rows() const { return window_.down.places; }
+    std::size_t columns() const { return window_.across.places; }
+    std::size_t filters() const { return groups_ * group_filters_; }
+    const Kernels& kernels() const { return kernels_; }
 
     // The terms of a place, where their parts end, the sums of all filters, and the ink.
-    std::size_t scratch_bytes() const override {
+    std::size_t scratch_bytes() const {
         return most_terms() * sizeof(Term) + most_parts() * sizeof(std::size_t) + sums_room() * sizeof(float) +
-               input_.count() * sizeof(Ink) + (input_.places() * groups_ + 1) * sizeof(std::uint32_t) +
-               (input_.width + 1) * sizeof(std::uint32_t);
+               input_.count() * sizeof(Ink) + (input_.places() * groups_ + input_.width + 2) * sizeof(std::uint32_t);
     }
-
-    void run(const Job& job) const override {
-        auto* terms = static_cast<Term*>(job.scratch);
-        auto* ends = reinterpret_cast<std::size_t*>(terms + most_terms());
-        auto* sums = reinterpret_cast<float*>(ends + most_parts());
-        auto* ink = reinterpret_cast<Ink*>(sums + sums_room());
-        auto* starts = reinterpret_cast<std::uint32_t*>(ink + input_.count());
-        std::uint32_t* inked = starts + input_.places() * groups_ + 1;
-        find_ink(job.input<float>(), job.from, job.to, ink, starts);
-        const Finish finish = finisher_.finish(job);
-        std::size_t place = job.from * window_.across.places;
-        for (std::size_t row = job.from; row < job.to; ++row) {
-            find_inked_columns(starts, row, inked);
-            for (std::size_t column = 0; column < window_.across.places; ++column, ++place) {
-                if (is_blank(inked, column)) {
-                    finish_place(kernels_, finish, place, bias_.data());
-                    continue;
-                }
-                for (std::size_t group = 0; group < groups_; ++group) {
-                    const std::size_t parts = gather(ink, starts, row, column, group, terms, ends);
-                    const std::size_t first = group * group_filters_;
-                    kernels_.add_up({terms, ends, parts, group_filters_, bias_.data() + first, sums + first});
-                }
-                finish_place(kernels_, finish, place, sums);
-            }
-        }
-    }
-
-   private:
-    static constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
 
     // A number that is not 0, and its channel within its group.
     struct Ink {
         float x;
         std::uint32_t channel;
     };
+
+    // Rows of a sketch, on their way.
+    class Run {
+       public:
+        // For rows [from, to).
+        Run(const Convolution& layer, const float* x, std::size_t from, std::size_t to, void* scratch)
+            : layer_(layer),
+              terms_(static_cast<Term*>(scratch)),
+              ends_(reinterpret_cast<std::size_t*>(terms_ + layer.most_terms())),
+              sums_(reinterpret_cast<float*>(ends_ + layer.most_parts())),
+              ink_(reinterpret_cast<Ink*>(sums_ + layer.sums_room())),
+              starts_(reinterpret_cast<std::uint32_t*>(ink_ + layer.input_.count())),
+              inked_(starts_ + layer.input_.places() * layer.groups_ + 1) {
+            layer.find_ink(x, from, to, ink_, starts_);
+        }
+
+        // Makes a row; its first place is number `place` of what is finished.
+        void row(std::size_t row, const Finish& finish, std::size_t place) {
+            layer_.find_inked_columns(starts_, row, inked_);
+            for (std::size_t column = 0; column < layer_.columns(); ++column, ++place) {
+                const bool is_blank = layer_.is_blank(inked_, column);
+                for (std::size_t group = 0; group < layer_.groups_ && !is_blank; ++group) {
+                    const std::size_t parts = layer_.gather(ink_, starts_, row, column, group, terms_, ends_);
+                    const std::size_t first = group * layer_.group_filters_;
+                    layer_.kernels_.add_up(
+                        {terms_, ends_, parts, layer_.group_filters_, layer_.bias_.data() + first, sums_ + first});
+                }
+                finish_place(layer_.kernels_, finish, place, is_blank ? layer_.bias_.data() : sums_);
+            }
+        }
+
+       private:
+        const Convolution& layer_;
+        Term* terms_;
+        std::size_t* ends_;
+        float* sums_;
+        Ink* ink_;
+        std::uint32_t *starts_, *inked_;
+    };
+
+   private:
+    static constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
 
     std::size_t most_terms() const { return window_.down.kernel * window_.across.kernel * group_channels_; }
     std::size_t most_parts() const { return (most_terms() + kPart - 1) / kPart; }
@@ -163,8 +176,106 @@ class Convolution : public Layer {
     std::size_t groups_, group_channels_, group_filters_;
     std::vector<float> weights_;  // (groups, taps, channels of a group, filters of a group)
     std::vector<float> bias_;
+};
+
+class PlainConvolution : public Layer {
+   public:
+    PlainConvolution(Budget& budget, Convolution convolution, const Followers& followers)
+        : convolution_(std::move(convolution)), finisher_(budget, convolution_.filters(), followers) {}
+
+    std::size_t pieces() const override { return convolution_.rows(); }
+    std::size_t scratch_bytes() const override { return convolution_.scratch_bytes(); }
+
+    void run(const Job& job) const override {
+        Convolution::Run run(convolution_, job.input<float>(), job.from, job.to, job.scratch);
+        const Finish finish = finisher_.finish(job);
+        for (std::size_t row = job.from; row < job.to; ++row) run.row(row, finish, row * convolution_.columns());
+    }
+
+   private:
+    Convolution convolution_;
     Finisher finisher_;
 };
+
+// With a max-pool after it: of the convolution's rows only those are kept that a row of the pool needs.
+class PooledConvolution : public Layer {
+   public:
+    PooledConvolution(Budget& budget, Convolution convolution, const Followers& followers)
+        : convolution_(std::move(convolution)),
+          pool_(*followers.pool),
+          before_(budget, convolution_.filters(), activation_of(followers)),
+          after_(budget, convolution_.filters(), rest_of(followers)) {}
+
+    std::size_t pieces() const override { return pool_.down.places; }
+
+    // What the convolution needs, its rows, and a place of the pool.
+    std::size_t scratch_bytes() const override {
+        return scratch_start() + (kept_rows() * row_length() + room()) * sizeof(float) +
+               pool_.taps() * sizeof(const float*);
+    }
+
+    void run(const Job& job) const override {
+        auto* bytes = static_cast<std::byte*>(job.scratch);
+        auto* taps = reinterpret_cast<const float**>(bytes + scratch_start());
+        auto* rows = reinterpret_cast<float*>(taps + pool_.taps());
+        float* found = rows + kept_rows() * row_length();
+
+        const auto& [down, across] = pool_;
+        std::size_t next = down.at(job.from, down.first(job.from));
+        const std::size_t end = down.at(job.to - 1, down.end(job.to - 1) - 1) + 1;
+        Convolution::Run run(convolution_, job.input<float>(), next, end, job.scratch);
+        Finish before = before_.finish(job);
+        before.real = rows;
+        const Finish after = after_.finish(job);
+        for (std::size_t row = job.from; row < job.to; ++row) {
+            for (; next <= down.at(row, down.end(row) - 1); ++next) {
+                run.row(next, before, next % kept_rows() * convolution_.columns());
+            }
+            for (std::size_t column = 0; column < across.places; ++column) {
+                std::size_t count = 0;
+                for (std::size_t i = down.first(row); i < down.end(row); ++i) {
+                    const float* line = rows + down.at(row, i) % kept_rows() * row_length();
+                    for (std::size_t j = across.first(column); j < across.end(column); ++j) {
+                        taps[count++] = line + across.at(column, j) * convolution_.filters();
+                    }
+                }
+                convolution_.kernels().largest(taps, count, convolution_.filters(), found);
+                finish_place(convolution_.kernels(), after, row * across.places + column, found);
+            }
+        }
+    }
+
+   private:
+    static Followers activation_of(const Followers& followers) {
+        Followers activation;
+        activation.slope = followers.slope;
+        activation.low = followers.low;
+        activation.high = followers.high;
+        return activation;
+    }
+    static Followers rest_of(const Followers& followers) {
+        Followers rest;
+        rest.signs = followers.signs;
+        rest.makes_real = followers.makes_real;
+        return rest;
+    }
+
+    std::size_t kept_rows() const { return (pool_.down.kernel - 1) * pool_.down.dilation + 1; }
+    std::size_t row_length() const { return convolution_.columns() * convolution_.filters(); }
+    std::size_t room() const { return (convolution_.filters() + 63) / 64 * 64; }
+    std::size_t scratch_start() const { return (convolution_.scratch_bytes() + 15) / 16 * 16; }
+
+    Convolution convolution_;
+    Window pool_;
+    Finisher before_, after_;
+};
+
+std::unique_ptr<Layer> with_followers(Budget& budget, Convolution convolution, const Followers& followers) {
+    if (followers.pool != nullptr) {
+        return std::make_unique<PooledConvolution>(budget, std::move(convolution), followers);
+    }
+    return std::make_unique<PlainConvolution>(budget, std::move(convolution), followers);
+}
 
 }  // namespace
 
@@ -173,10 +284,11 @@ std::unique_ptr<Layer> make_convolution(const Kernels& kernels, Budget& budget, 
                                         const float* weights, const float* bias, const Followers& followers) {
     const std::size_t channels = input.channels / groups;
     const std::size_t taps = window.down.kernel * window.across.kernel;
-    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, bias, followers,
-                                         [=](std::size_t filter, std::size_t tap, std::size_t channel) {
-                                             return weights[(filter * taps + tap) * channels + channel];
-                                         });
+    Convolution convolution(kernels, budget, input, window, filters, groups, bias,
+                            [=](std::size_t filter, std::size_t tap, std::size_t channel) {
+                                return weights[(filter * taps + tap) * channels + channel];
+                            });
+    return with_followers(budget, std::move(convolution), followers);
 }
 
 std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& budget, const Shape& input,
@@ -188,13 +300,13 @@ std::unique_ptr<Layer> make_one_bit_convolution(const Kernels& kernels, Budget& 
     const std::size_t channels = input.channels / groups;
     const std::size_t taps = window.down.kernel * window.across.kernel;
     const std::size_t row = (taps * channels + 7) / 8;
-    return std::make_unique<Convolution>(kernels, budget, input, window, filters, groups, weights.bias, followers,
-                                         [=](std::size_t filter, std::size_t tap, std::size_t channel) {
-                                             const bool plus =
-                                                 bit_at(weights.bits + filter * row, tap * channels + channel);
-                                             const float value = plus ? weights.scale[filter] : -weights.scale[filter];
-                                             return weights.middle == nullptr ? value : value + weights.middle[filter];
-                                         });
+    Convolution convolution(kernels, budget, input, window, filters, groups, weights.bias,
+                            [=](std::size_t filter, std::size_t tap, std::size_t channel) {
+                                const bool plus = bit_at(weights.bits + filter * row, tap * channels + channel);
+                                const float value = plus ? weights.scale[filter] : -weights.scale[filter];
+                                return weights.middle == nullptr ? value : value + weights.middle[filter];
+                            });
+    return with_followers(budget, std::move(convolution), followers);
 }
 
 }  // namespace dabnet

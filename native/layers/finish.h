@@ -7,6 +7,7 @@
 
 #include "../kernels/kernels.h"
 #include "../network.h"
+#include "window.h"
 
 namespace dabnet {
 
@@ -19,6 +20,7 @@ struct Followers {
     };
     std::vector<Sign> signs;  // up to kMostSigns
     bool makes_real = true;
+    const Window* pool = nullptr;  // a max-pool after the activation and before the signs; of real weights only
     const float* slope = nullptr;  // or null
     float low = -std::numeric_limits<float>::infinity();
     float high = std::numeric_limits<float>::infinity();

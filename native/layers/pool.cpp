@@ -12,14 +12,19 @@ struct Part {
 };
 
 void largest(const Kernels& kernels, const float* x, const Shape& shape, const Part& part, float* y) {
-    const float* first = x + (part.top * shape.width + part.left) * shape.channels;
-    std::copy(first, first + shape.channels, y);
+    constexpr std::size_t kMost = 32;  // places at a time; what was found is the first of the next
+    const float* places[kMost];
+    std::size_t count = 0;
     for (std::size_t i = part.top; i < part.bottom; i += part.down_step) {
         for (std::size_t j = part.left; j < part.right; j += part.across_step) {
-            const float* place = x + (i * shape.width + j) * shape.channels;
-            kernels.keep_largest(place, shape.channels, y);
+            places[count++] = x + (i * shape.width + j) * shape.channels;
+            if (count < kMost) continue;
+            kernels.largest(places, count, shape.channels, y);
+            places[0] = y;
+            count = 1;
         }
     }
+    if (count > 1 || places[0] != y) kernels.largest(places, count, shape.channels, y);
 }
 
 // Returns how many places were added up.

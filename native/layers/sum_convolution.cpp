@@ -48,11 +48,14 @@ class SumConvolution : public Layer {
         float* column_sums = place_sums + map_.rows * map_.columns;
         float* sums = column_sums + map_.columns;
 
-        const auto [first, end] = work_.seen(job.from, job.to);
-        const std::size_t first_row = first / window_.across.places, end_row = (end - 1) / window_.across.places + 1;
-        make_sums(job.input<float>(), {window_.down, first_row, end_row}, map, place_sums);
-        for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
-            add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
+        const auto [first, end] = work_.to_prepare(job);
+        if (first < end) {
+            const std::size_t first_row = first / window_.across.places;
+            const std::size_t end_row = (end - 1) / window_.across.places + 1;
+            make_sums(job.input<float>(), {window_.down, first_row, end_row}, map, place_sums);
+            for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
+                add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
+            }
         }
 
         const Finish finish = finisher_.finish(job);

@@ -56,12 +56,14 @@ class TableConvolution : public Layer {
         auto* paired = reinterpret_cast<std::uint16_t*>(sums + window_.places());
         auto* row_bytes = reinterpret_cast<std::uint8_t*>(paired + map_.size());
 
-        const auto [first, end] = work_.seen(job.from, job.to);
-        const std::size_t first_row = pairs_[first].place / window_.across.places;
-        const std::size_t end_row = pairs_[end - 1].place / window_.across.places + 1;
-        pair_rows(job.input<std::uint64_t>(), {window_.down, first_row, end_row}, paired, row_bytes, place_sums);
-        for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
-            add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
+        const auto [first, end] = work_.to_prepare(job);
+        if (first < end) {
+            const std::size_t first_row = pairs_[first].place / window_.across.places;
+            const std::size_t end_row = pairs_[end - 1].place / window_.across.places + 1;
+            pair_rows(job.input<std::uint64_t>(), {window_.down, first_row, end_row}, paired, row_bytes, place_sums);
+            for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
+                add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
+            }
         }
 
         const Finish finish = finisher_.finish(job);

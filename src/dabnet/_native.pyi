@@ -55,6 +55,7 @@ class Network:
         slope: NDArray[np.float32] | None,
         low: float,
         high: float,
+        pool: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]] | None,
     ) -> int: ...
     def sign(self, value: int, threshold: NDArray[np.float32] | None, flip: NDArray[np.uint8] | None) -> int: ...
     def sign_pool(

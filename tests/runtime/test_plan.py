@@ -80,9 +80,16 @@ def test_signs_are_taken_before_pools_joins_and_activations() -> None:
 
 
 def test_a_pool_that_is_needed_as_it_is_stays() -> None:
-    pool = MaxPool(inputs=(1,), kernel=(2, 2))
-    first, pooled, sign, last = steps(conv(0), pool, Sign(inputs=(2,)), binary_conv(3), Add(inputs=(2, 4)))
-    assert (first.real_value, pooled.node, sign.node.inputs, last.added) == (1, pool, (2,), 2)
+    """It is done with the convolution, and its signs are taken then."""
+    relu, pool, sign = Relu(inputs=(1,)), MaxPool(inputs=(2,), kernel=(2, 2)), Sign(inputs=(3,))
+    first, last = steps(conv(0), relu, pool, sign, binary_conv(4), Add(inputs=(3, 5)))
+    assert (first.activation, first.pool, first.signs, first.real_value) == (relu, pool, {4: sign}, 3)
+    assert last.added == 3
+
+
+def test_numbers_that_others_want_are_not_pooled_away() -> None:
+    first, pooled, _ = steps(conv(0), MaxPool(inputs=(1,), kernel=(1, 1)), Add(inputs=(1, 2)))
+    assert (first.pool, first.real_value, pooled.real_value) == (None, 1, 2)
 
 
 def test_more_signs_than_a_convolution_can_take_are_taken_later() -> None:

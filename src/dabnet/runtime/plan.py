@@ -39,7 +39,10 @@ class SignPool:
 
 @dataclass(frozen=True)
 class Step:
-    """A node and the nodes after it that are done with it: first the sum, then signs of that and its activation."""
+    """A node and the nodes after it that are done with it: first the sum, then signs of that and its activation.
+
+    With a pool, the activation comes before it, and the signs after it.
+    """
 
     node: Node | SignPool
     added: int | None = None
@@ -49,6 +52,7 @@ class Step:
     """The number of the value that it makes; none if only signs of it are wanted."""
     signs: dict[int, Sign] = field(default_factory=dict)
     """The signs that it takes, by the numbers of their values."""
+    pool: MaxPool | None = None
 
     @property
     def values(self) -> list[int]:
@@ -175,9 +179,12 @@ def fuse(graph: Graph) -> list[Step]:
             steps.append(Step(node, real_value=value))
             continue
         total, added = _sum_after(graph, value, users, order)
-        step = _fuse_conv(graph, node, total, added, users[total])
-        steps.append(step)
+        step = _fuse_conv(graph, node, total, added, users)
         done.update((total, *step.values))
+        if step.real_value is not None and node.weight is not None and added is None and not step.signs:
+            step = _fuse_pool(graph, step, step.real_value, users)
+            done.update(step.values)
+        steps.append(step)
     return steps
 
 
@@ -192,20 +199,37 @@ def _sum_after(graph: Graph, value: int, users: dict[int, list[int]], order: dic
     return value, None
 
 
-def _fuse_conv(graph: Graph, node: Conv, total: int, added: int | None, users: list[int]) -> Step:
-    signs: dict[int, Sign] = {}
-    others = [total] if total == graph.answer else []
-    for user in users:
-        after = graph.nodes[user]
-        if isinstance(after, Sign) and len(signs) < MOST_SIGNS:
-            signs[user] = after
-        else:
-            others.append(user)
+def _fuse_conv(graph: Graph, node: Conv, total: int, added: int | None, users: dict[int, list[int]]) -> Step:
+    signs, others = _signs_of(graph, total, users)
     if len(others) == 1 and others[0] != total:
         activation = graph.nodes[others[0]]
         if isinstance(activation, Activation):
             return Step(node, added, activation, others[0], signs)
     return Step(node, added, None, total if others or not signs else None, signs)
+
+
+def _fuse_pool(graph: Graph, step: Step, value: int, users: dict[int, list[int]]) -> Step:
+    """Let a convolution pool its numbers, if nobody else wants them."""
+    pool = graph.nodes[users[value][0]] if len(users[value]) == 1 and value != graph.answer else None
+    if type(pool) is not MaxPool:
+        return step
+    pooled = users[value][0]
+    signs, others = _signs_of(graph, pooled, users)
+    real_value = pooled if others or not signs else None
+    return dataclasses.replace(step, real_value=real_value, signs=signs, pool=pool)
+
+
+def _signs_of(graph: Graph, value: int, users: dict[int, list[int]]) -> tuple[dict[int, Sign], list[int]]:
+    """Give the signs that a value's maker can take, and what else is made of it: itself, if it is wanted."""
+    signs: dict[int, Sign] = {}
+    others = [value] if value == graph.answer else []
+    for user in users[value]:
+        after = graph.nodes[user]
+        if isinstance(after, Sign) and len(signs) < MOST_SIGNS:
+            signs[user] = after
+        else:
+            others.append(user)
+    return signs, others
 
 
 def describe(step: Step, output: tuple[int, int, int]) -> str:
@@ -216,9 +240,10 @@ def describe(step: Step, output: tuple[int, int, int]) -> str:
         name = "real conv" if node.bits is None else "one-bit conv"
     if isinstance(node, Windowed):
         name += " {}x{}".format(*node.kernel)
-    done = ["add"] * (step.added is not None) + ["sign"] * bool(step.signs)
+    done = ["add"] * (step.added is not None)
     if step.activation is not None:
         done.append(_NAMES.get(type(step.activation), type(step.activation).__name__.lower()))
+    done += ["max-pool"] * (step.pool is not None) + ["sign"] * bool(step.signs)
     return f"{name}{''.join(f' + {what}' for what in done)}, to {'x'.join(map(str, output))}"
 
 

@@ -190,6 +190,7 @@ def _add_conv(step: Step, node: Conv, network: _native.Network, value: int, adde
         activation.slope if isinstance(activation, PRelu) else None,
         low,
         high,
+        None if (pool := step.pool) is None else (pool.kernel, pool.stride, pool.padding, pool.dilation),
     )
 
 
