@@ -110,13 +110,13 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
-// one, its bits are in a register too.
+// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be; if
+// none or one, that is how many there are, and the bits are in a register too.
 template <std::size_t Most>
 struct Finishing {
     const Finish& job;
     std::size_t place, first;
-    std::uint64_t bits[Most] = {};
+    std::uint64_t bits[Most == 0 ? 1 : Most] = {};
 
     Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
         : job(finish), place(place_number), first(first_filter) {}
@@ -124,7 +124,7 @@ struct Finishing {
     inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
         const std::size_t at = place * job.filters + first + i;
         if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at, count));
-        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
+        for (std::size_t set = 0; set < (Most <= 1 ? Most : job.signs_count); ++set) {
             const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
             const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
             bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
@@ -143,7 +143,7 @@ struct Finishing {
     inline __attribute__((always_inline)) void end(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
+        for (std::size_t set = 0; set < (Most <= 1 ? Most : job.signs_count); ++set) {
             job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
         }
     }
@@ -166,7 +166,9 @@ inline __attribute__((always_inline)) void finish_all(const Finish& job, std::si
 void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
     const auto value = [&](std::size_t i)
                            __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
-    if (job.signs_count == 1) {
+    if (job.signs_count == 0) {
+        finish_all<0>(job, place, first, n, value);
+    } else if (job.signs_count == 1) {
         finish_all<1>(job, place, first, n, value);
     } else {
         finish_all<kMostSigns>(job, place, first, n, value);
@@ -340,7 +342,9 @@ void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
         for (std::uint32_t i = 0; i < pair->places; ++i) {
-            if (job.finish->signs_count == 1) {
+            if (job.finish->signs_count == 0) {
+                finish_counts<0>(job, pair->place + i, n, counts[i]);
+            } else if (job.finish->signs_count == 1) {
                 finish_counts<1>(job, pair->place + i, n, counts[i]);
             } else {
                 finish_counts<kMostSigns>(job, pair->place + i, n, counts[i]);

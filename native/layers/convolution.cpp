@@ -67,11 +67,14 @@ class Convolution {
             layer.find_ink(x, from, to, ink_, starts_);
         }
 
-        // Makes a row; its first place is number `place` of what is finished.
-        void row(std::size_t row, const Finish& finish, std::size_t place) {
+        // Makes a row; its first place is number `place` of what is finished. What of it sees only blank paper is left
+        // out, if asked, and noted.
+        void row(std::size_t row, const Finish& finish, std::size_t place, bool* left_out = nullptr) {
             layer_.find_inked_columns(starts_, row, inked_);
             for (std::size_t column = 0; column < layer_.columns(); ++column, ++place) {
                 const bool is_blank = layer_.is_blank(inked_, column);
+                if (left_out != nullptr) left_out[column] = is_blank;
+                if (left_out != nullptr && is_blank) continue;
                 for (std::size_t group = 0; group < layer_.groups_ && !is_blank; ++group) {
                     const std::size_t parts = layer_.gather(ink_, starts_, row, column, group, terms_, ends_);
                     const std::size_t first = group * layer_.group_filters_;
@@ -80,6 +83,11 @@ class Convolution {
                 }
                 finish_place(layer_.kernels_, finish, place, is_blank ? layer_.bias_.data() : sums_);
             }
+        }
+
+        // Makes a place that sees only blank paper.
+        void blank(const Finish& finish, std::size_t place) {
+            finish_place(layer_.kernels_, finish, place, layer_.bias_.data());
         }
 
        private:
@@ -115,8 +123,7 @@ class Convolution {
                 starts[at] = count;
                 const float* channels = x + at * group_channels_;
                 for (std::uint32_t channel = 0; channel < group_channels_; ++channel) {
-                    ink[count] = {channels[channel], channel};
-                    count += channels[channel] != 0;
+                    if (channels[channel] != 0) ink[count++] = {channels[channel], channel};
                 }
             }
             starts[(place + 1) * groups_] = count;
@@ -197,7 +204,8 @@ class PlainConvolution : public Layer {
     Finisher finisher_;
 };
 
-// With a max-pool after it: of the convolution's rows only those are kept that a row of the pool needs.
+// With a max-pool after it: of the convolution's rows only those are kept that a row of the pool needs, and of all
+// places that see blank paper only one.
 class PooledConvolution : public Layer {
    public:
     PooledConvolution(Budget& budget, Convolution convolution, const Followers& followers)
@@ -208,17 +216,20 @@ class PooledConvolution : public Layer {
 
     std::size_t pieces() const override { return pool_.down.places; }
 
-    // What the convolution needs, its rows, and a place of the pool.
+    // What the convolution needs, what a window of the pool sees, the rows, a blank place, a place of the pool, and
+    // what of the rows is blank.
     std::size_t scratch_bytes() const override {
-        return scratch_start() + (kept_rows() * row_length() + room()) * sizeof(float) +
-               pool_.taps() * sizeof(const float*);
+        return scratch_start() + pool_.taps() * sizeof(const float*) +
+               (kept_rows() * row_length() + 2 * room()) * sizeof(float) + kept_rows() * convolution_.columns();
     }
 
     void run(const Job& job) const override {
         auto* bytes = static_cast<std::byte*>(job.scratch);
         auto* taps = reinterpret_cast<const float**>(bytes + scratch_start());
         auto* rows = reinterpret_cast<float*>(taps + pool_.taps());
-        float* found = rows + kept_rows() * row_length();
+        const float* blank = rows + kept_rows() * row_length();
+        float* found = rows + kept_rows() * row_length() + room();
+        auto* left_out = reinterpret_cast<bool*>(found + room());
 
         const auto& [down, across] = pool_;
         std::size_t next = down.at(job.from, down.first(job.from));
@@ -226,21 +237,33 @@ class PooledConvolution : public Layer {
         Convolution::Run run(convolution_, job.input<float>(), next, end, job.scratch);
         Finish before = before_.finish(job);
         before.real = rows;
+        run.blank(before, kept_rows() * convolution_.columns());
         const Finish after = after_.finish(job);
         for (std::size_t row = job.from; row < job.to; ++row) {
             for (; next <= down.at(row, down.end(row) - 1); ++next) {
-                run.row(next, before, next % kept_rows() * convolution_.columns());
+                const std::size_t first = next % kept_rows() * convolution_.columns();
+                run.row(next, before, first, left_out + first);
             }
             for (std::size_t column = 0; column < across.places; ++column) {
                 std::size_t count = 0;
+                bool sees_blank = false;
                 for (std::size_t i = down.first(row); i < down.end(row); ++i) {
-                    const float* line = rows + down.at(row, i) % kept_rows() * row_length();
+                    const std::size_t first = down.at(row, i) % kept_rows() * convolution_.columns();
                     for (std::size_t j = across.first(column); j < across.end(column); ++j) {
-                        taps[count++] = line + across.at(column, j) * convolution_.filters();
+                        const std::size_t place = first + across.at(column, j);
+                        if (left_out[place]) {
+                            sees_blank = true;
+                        } else {
+                            taps[count++] = rows + place * convolution_.filters();
+                        }
                     }
                 }
-                convolution_.kernels().largest(taps, count, convolution_.filters(), found);
-                finish_place(convolution_.kernels(), after, row * across.places + column, found);
+                const float* most = count == 0 ? blank : found;
+                if (count != 0) {
+                    if (sees_blank) taps[count++] = blank;
+                    convolution_.kernels().largest(taps, count, convolution_.filters(), found);
+                }
+                finish_place(convolution_.kernels(), after, row * across.places + column, most);
             }
         }
     }

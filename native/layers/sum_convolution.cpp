@@ -52,7 +52,8 @@ class SumConvolution : public Layer {
         if (first < end) {
             const std::size_t first_row = first / window_.across.places;
             const std::size_t end_row = (end - 1) / window_.across.places + 1;
-            make_sums(job.input<float>(), {window_.down, first_row, end_row}, map, place_sums);
+            each_row_seen(window_.down, first_row, end_row,
+                          [&](std::size_t row) { make_row(job.input<float>(), row, map, place_sums); });
             for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
                 add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
             }
@@ -103,25 +104,22 @@ class SumConvolution : public Layer {
         }
     }
 
-    // Makes the sums of rows of the padded map, and each place's sum.
-    void make_sums(const float* x, const RowsSeen& rows, float* map, float* place_sums) const {
+    // Makes the sums of a row of the padded map, and each place's sum.
+    void make_row(const float* x, std::size_t row, float* map, float* place_sums) const {
         const auto& [down, across] = window_;
-        for (std::size_t row = rows.from; row < rows.to; ++row) {
-            const bool is_row_inside = row >= down.before && row - down.before < input_.height;
-            for (std::size_t column = 0; column < map_.columns; ++column) {
-                const std::size_t at = row * map_.columns + column;
-                float* sums = map + at * map_.length;
-                place_sums[at] = 0;
-                if (is_row_inside && column >= across.before && column - across.before < input_.width) {
-                    const std::size_t place = (row - down.before) * input_.width + (column - across.before);
-                    const float* channels = x + place * input_.channels;
-                    kernels_.make_sums(channels, input_.channels, sums);
-                    for (std::size_t group = 0; group < groups_ && !middle_.empty(); ++group) {
-                        place_sums[at] += sums[4 * group];
-                    }
-                } else {
-                    std::fill(sums, sums + map_.length, 0.0f);
+        const bool is_row_inside = row >= down.before && row - down.before < input_.height;
+        for (std::size_t column = 0; column < map_.columns; ++column) {
+            const std::size_t at = row * map_.columns + column;
+            float* sums = map + at * map_.length;
+            place_sums[at] = 0;
+            if (is_row_inside && column >= across.before && column - across.before < input_.width) {
+                const std::size_t place = (row - down.before) * input_.width + (column - across.before);
+                kernels_.make_sums(x + place * input_.channels, input_.channels, sums);
+                for (std::size_t group = 0; group < groups_ && !middle_.empty(); ++group) {
+                    place_sums[at] += sums[4 * group];
                 }
+            } else {
+                std::fill(sums, sums + map_.length, 0.0f);
             }
         }
     }

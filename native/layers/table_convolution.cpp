@@ -60,7 +60,7 @@ class TableConvolution : public Layer {
         if (first < end) {
             const std::size_t first_row = pairs_[first].place / window_.across.places;
             const std::size_t end_row = pairs_[end - 1].place / window_.across.places + 1;
-            pair_rows(job.input<std::uint64_t>(), {window_.down, first_row, end_row}, paired, row_bytes, place_sums);
+            pair_rows(job.input<std::uint64_t>(), first_row, end_row, paired, row_bytes, place_sums);
             for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
                 add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
             }
@@ -110,15 +110,15 @@ class TableConvolution : public Layer {
     // A row and what stands beside its last place, one stride further.
     std::size_t row_bytes() const { return (map_.columns + window_.across.stride) * nibbles_; }
 
-    // Pairs rows of the padded map, and adds each place's signs up.
-    void pair_rows(const std::uint64_t* x, const RowsSeen& rows, std::uint16_t* paired, std::uint8_t* row_bytes,
-                   std::int32_t* place_sums) const {
+    // Pairs the padded map's rows that rows [from, to) of places see, and adds each place's signs up.
+    void pair_rows(const std::uint64_t* x, std::size_t from, std::size_t to, std::uint16_t* paired,
+                   std::uint8_t* row_bytes, std::int32_t* place_sums) const {
         const std::size_t length = map_.columns * nibbles_;
         std::fill(row_bytes + length, row_bytes + this->row_bytes(), kPadding);
-        for (std::size_t row = rows.from; row < rows.to; ++row) {
+        each_row_seen(window_.down, from, to, [&](std::size_t row) {
             spread_row(x, row, row_bytes, place_sums + row * map_.columns);
             kernels_.pair_up(row_bytes, row_bytes + window_.across.stride * nibbles_, length, paired + row * length);
-        }
+        });
     }
 
     void spread_row(const std::uint64_t* x, std::size_t row, std::uint8_t* spread, std::int32_t* place_sums) const {

@@ -68,12 +68,19 @@ struct PaddedMap {
     }
 };
 
-// The rows of a padded map that rows [from, to) of a window's places see.
-struct RowsSeen {
-    std::size_t from, to;
-    RowsSeen(const Axis& down, std::size_t first, std::size_t end)
-        : from(first * down.stride), to((end - 1) * down.stride + (down.kernel - 1) * down.dilation + 1) {}
-};
+// Calls visit(row) for each row of a padded map that rows [from, to) of a window's places see.
+template <typename Visit>
+void each_row_seen(const Axis& down, std::size_t from, std::size_t to, Visit visit) {
+    std::size_t next = 0;
+    for (std::size_t row = from; row < to; ++row) {
+        if (down.dilation == 1) {
+            const std::size_t first = row * down.stride, end = first + down.kernel;
+            for (next = std::max(next, first); next < end; ++next) visit(next);
+        } else {
+            for (std::size_t i = 0; i < down.kernel; ++i) visit(row * down.stride + i * down.dilation);
+        }
+    }
+}
 
 // Adds up what a row of windows sees of numbers, one for each place of a padded map: first columns, then across.
 template <typename Number>
