@@ -21,6 +21,8 @@ from dabnet.benching.fresh import fresh_model
 from dabnet.benching.measure import RUNS_A_TURN, start_engines, take_turns
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from dabnet.packed.model import Model
 
 CLASSES = 250
@@ -47,10 +49,15 @@ SPEEDUP = 1.8
 """Two threads should be so many times as fast as one, at least."""
 
 
-def run_race(race: Race, model: Model, runs: int) -> list[dict[str, Any]]:
+def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[str, Any]]:
     """Give each engine's least milliseconds, as a multiple of dabnet's, and whether that is what was wanted."""
-    with start_engines(model, [OURS, *race.wanted], threads=race.threads) as ready:
-        seconds = {name: min(times) for name, times in take_turns(ready, 1, -(-runs // RUNS_A_TURN)).items()}
+
+    def progress(what: str, done: int, total: int) -> None:
+        status.update(f"{race.network} {race.precision}, threads: {race.threads}; {what}, {done} of {total}")
+
+    with start_engines(model, [OURS, *race.wanted], threads=race.threads, progress=progress) as ready:
+        turns = take_turns(ready, 1, -(-runs // RUNS_A_TURN), progress=progress)
+        seconds = {name: min(times) for name, times in turns.items()}
     rows = []
     for name, least in seconds.items():
         ratio, wanted = least / seconds[OURS], race.wanted.get(name)
@@ -87,8 +94,7 @@ def main() -> None:
     with console.status("building") as status:
         for race in RACES:
             model = fresh_model(race.network, CLASSES, precision=race.precision)
-            status.update(f"{race.network} {race.precision} on {race.threads}")
-            rows = run_race(race, model, runs)
+            rows = run_race(race, model, runs, status)
             size = model.input_size[1]
             about = {"network": race.network, "precision": race.precision, "size": size, "threads": race.threads}
             results.append({**about, "engines": rows})

@@ -60,7 +60,7 @@ def test_a_packed_file_and_its_run_are_compared(layers: None, run: Path, capsys:
         capsys.readouterr()
         main_quietly("bench", source, "--against", "onnxruntime", "--batches", "2", "--runs", 5)
         printed = " ".join(capsys.readouterr().out.split())
-        assert "one sketch of 32x32, 1 thread" in printed
+        assert "milliseconds of one sketch of 32x32, 1 thread" in printed
         for words in ("float32 twin", "packed model", "batch 2", "of the pixels inked", "one-bit conv 3x3", "75.0%"):
             assert words in printed
         assert "…" not in printed.replace(str(source), "")

@@ -96,8 +96,8 @@ def _(node: Conv, shapes: list[Shape], x: Value) -> Value:
 
 def _bits(ones: NDArray[np.bool_]) -> Value:
     """Make a constant of one-bit numbers; its CPU kernels take a byte's lowest bit first."""
-    tensor = ov.Tensor(pack(ones.reshape(-1)), ov.Shape(list(ones.shape)), ov.Type.u1)
-    return ov.op.Constant(tensor, shared_memory=False)
+    packed = pack(ones.reshape(-1))  # a tensor only borrows it, and must not outlive it
+    return ov.op.Constant(ov.Tensor(packed, ov.Shape(list(ones.shape)), ov.Type.u1), shared_memory=False)
 
 
 @_add.register(Sign)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OURS = "dabnet"
 MAX_MEMORY = 8 << 30
+"""Bytes that a model may take: whoever measures one has it on purpose."""
 CALIBRATION = 16
 """Sketches that tell int8 the ranges of its values."""
 

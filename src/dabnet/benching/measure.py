@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dabnet.benching.engines import ENGINES, OURS, check_engines
+from dabnet.benching.engines import ENGINES, MAX_MEMORY, OURS, check_engines
 from dabnet.benching.sketches import draw_sketches
 from dabnet.errors import InputError
 from dabnet.runtime import Session
@@ -198,7 +198,7 @@ def compare(
     names = [OURS, *(name for name in dict.fromkeys(against) if name != OURS)]
     check_engines(names)
     x = draw_sketches(1, model.input_size, model.raster)
-    session = Session(model, threads, max_memory=1 << 33)
+    session = Session(model, threads, max_memory=MAX_MEMORY)
     with start_engines(model, names, threads=threads, sketches=max(batches, default=1), progress=progress) as ready:
         rows = [Row(name, ENGINES[name].about, version(ENGINES[name].library), ready[name].bytes) for name in names]
         seconds = take_turns(ready, 1, -(-runs // RUNS_A_TURN), progress=progress)

@@ -40,7 +40,7 @@ class TorchTwin(nn.Module):
         for node in model.nodes:
             arrays = {name: torch.from_numpy(values.copy()) for name, values in node.arrays()}
             if isinstance(node, Conv) and "weight" in arrays:
-                arrays["weight"] = arrays["weight"].permute(0, 3, 1, 2).contiguous()
+                arrays["weight"] = arrays["weight"].permute(0, 3, 1, 2)  # channels last, which is the faster way
             self._arrays.append(arrays)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -58,9 +58,10 @@ def _compute(node: Node, arrays: Arrays, *inputs: Tensor) -> Tensor:
 
 
 def _pad(node: Windowed, x: Tensor, number: float) -> tuple[Tensor, tuple[int, int]]:
-    """Pad where the sides differ; give also what is left to pad."""
+    """Pad where the sides differ, or a pool refuses to; give also what is left to pad."""
     top, left, bottom, right = node.padding
-    if (top, left) == (bottom, right):
+    can_pad = isinstance(node, Conv) or (2 * top <= node.kernel[0] and 2 * left <= node.kernel[1])
+    if can_pad and (top, left) == (bottom, right):
         return x, (top, left)
     return F.pad(x, (left, right, top, bottom), value=number), (0, 0)
 

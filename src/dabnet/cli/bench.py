@@ -115,15 +115,15 @@ def _holds_weights(path: Path) -> bool:
 
 def _print(console: Console, model: str, found: Comparison) -> None:
     size = "x".join(map(str, found.input_size[1:]))
-    title = f"{model}: one sketch of {size}, {found.threads} thread{'s' if found.threads > 1 else ''}"
-    table = _table(title, "engine", "runs", "min ms", "median", "p99", "of dabnet", "file MB")
+    title = f"{model}: milliseconds of one sketch of {size}, {found.threads} thread{'s' if found.threads > 1 else ''}"
+    table = _table(title, "engine", "runs", "min", "median", "p99", "ratio", "file MB")
     for row in found.engines:
         times = [f"{row.latency_ms[name]:.2f}" for name in ("min", "median", "p99")]
         table.add_row(row.name, row.about, *times, f"{row.ratio:.2f}x", f"{row.bytes / 1e6:.2f}")
     console.print(table)
     counts = list(found.engines[0].sketches_per_second)
     batches = [f"batch {count}" for count in counts]
-    table = _table("Sketches a second, and MB of memory", "engine", "version", *batches, "model", "process")
+    table = _table("Sketches a second, and memory in MB", "engine", "version", *batches, "model", "process")
     for row in found.engines:
         rates = [f"{row.sketches_per_second[count]:,.1f}" for count in counts]
         memory = [f"{row.memory[part] / 1e6:,.0f}" for part in ("growth", "peak")]
@@ -136,8 +136,9 @@ def _print(console: Console, model: str, found: Comparison) -> None:
     console.print(table)
     console.print(
         f"Sketches drawn by a program, {found.ink:.1%} of the pixels inked; {found.runs} runs of each engine, in "
-        f"turns; dabnet's kernels: {found.kernels}. Memory is the most that the engine's own process had resident, one "
-        "sketch at a time; of the model, that less what was there once the library was imported."
+        f"turns; dabnet's kernels: {found.kernels}. The ratio is of the least times, to dabnet's. Memory is the most "
+        "that the engine's own process had resident, one sketch at a time; of the model, that less what was there once "
+        "the library was imported."
     )
 
 
