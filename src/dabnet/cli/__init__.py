@@ -12,6 +12,7 @@ from dabnet._lazy import load
 from dabnet.errors import DabnetError
 
 COMMANDS = {
+    "bench": "Compare a model's speed and size with other engines.",
     "data": "Get data sets of sketches, prepare them, and look at them.",
     "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",

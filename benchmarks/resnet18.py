@@ -1,0 +1,113 @@
+"""How fast does a binary network recognize a sketch? ResNet-18 and others, beside the engines one would use instead.
+
+    python -m benchmarks.resnet18 [--runs 100]
+
+One sketch at a time, 250 classes. What the engines run is in `dabnet bench --help`: the real-valued twin of the same
+layers, the same with 8 bits, and OpenVINO's graph of `BinaryConvolution`. Weights are fresh, with norms as after a
+training. Engines take turns in processes of their own, and the least time counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.record import write_results
+from dabnet.benching.engines import ENGINES, OURS
+from dabnet.benching.fresh import fresh_model
+from dabnet.benching.measure import RUNS_A_TURN, start_engines, take_turns
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from dabnet.packed.model import Model
+
+CLASSES = 250
+
+
+class Race(NamedTuple):
+    """A network, the engines beside dabnet, and how many times dabnet's time each should take, at least."""
+
+    network: str
+    precision: str
+    threads: int
+    wanted: dict[str, float | None]
+
+
+EVERYONE = dict.fromkeys((name for name in ENGINES if name != OURS), None)
+RACES = (
+    Race("resnet18", "fbin", 1, {**EVERYONE, "onnxruntime": 6, "openvino-int8": 3, "openvino-binary": 1.4}),
+    Race("resnet18", "fbin", 2, {**EVERYONE}),
+    Race("sketch_a_net", "fbin", 1, {"onnxruntime": 4}),
+    Race("googlenet", "fbin", 1, {"onnxruntime": 4}),
+    Race("resnet18", "wbin", 1, {"onnxruntime": 0.7}),
+)
+SPEEDUP = 1.8
+"""Two threads should be so many times as fast as one, at least."""
+
+
+def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[str, Any]]:
+    """Give each engine's least milliseconds, as a multiple of dabnet's, and whether that is what was wanted."""
+
+    def progress(what: str, done: int, total: int) -> None:
+        status.update(f"{race.network} {race.precision}, threads: {race.threads}; {what}, {done} of {total}")
+
+    with start_engines(model, [OURS, *race.wanted], threads=race.threads, progress=progress) as ready:
+        turns = take_turns(ready, 1, -(-runs // RUNS_A_TURN), progress=progress)
+        seconds = {name: min(times) for name, times in turns.items()}
+    rows = []
+    for name, least in seconds.items():
+        ratio, wanted = least / seconds[OURS], race.wanted.get(name)
+        row = {"engine": name, "runs": ENGINES[name].about, "ms": least * 1e3, "ratio": ratio, "wanted": wanted}
+        rows.append({**row, "holds": None if wanted is None else ratio >= wanted})
+    return rows
+
+
+def compare_threads(model: Model, runs: int) -> dict[str, float]:
+    """Give dabnet's least milliseconds on one thread and on two, in turns."""
+    with start_engines(model, [OURS], threads=1) as one, start_engines(model, [OURS], threads=2) as two:
+        seconds = take_turns({"1": one[OURS], "2": two[OURS]}, 1, -(-runs // RUNS_A_TURN))
+    single, double = min(seconds["1"]), min(seconds["2"])
+    return {"one_ms": single * 1e3, "two_ms": double * 1e3, "ratio": single / double, "wanted": SPEEDUP}
+
+
+def show(race: Race, size: int, rows: list[dict[str, Any]]) -> Table:
+    threads = f"{race.threads} thread{'s' if race.threads > 1 else ''}"
+    table = Table("engine", "runs", title=f"{race.network} {race.precision}, {size}x{size}, {threads}")
+    for heading in ("ms", "of dabnet", "wanted", "holds"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        wanted = ("", "") if row["wanted"] is None else (f"{row['wanted']}x", "yes" if row["holds"] else "NO")
+        table.add_row(row["engine"], row["runs"], f"{row['ms']:.2f}", f"{row['ratio']:.2f}x", *wanted)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100, help="timed runs of each engine")
+    runs = parser.parse_args().runs
+    console = Console()
+    results = []
+    with console.status("building") as status:
+        for race in RACES:
+            model = fresh_model(race.network, CLASSES, precision=race.precision)
+            rows = run_race(race, model, runs, status)
+            size = model.input_size[1]
+            about = {"network": race.network, "precision": race.precision, "size": size, "threads": race.threads}
+            results.append({**about, "engines": rows})
+            console.print(show(race, size, rows))
+        status.update("one thread and two")
+        threads = compare_threads(fresh_model("resnet18", CLASSES, precision="fbin"), runs)
+    console.print(
+        f"dabnet's resnet18 fbin: {threads['one_ms']:.2f} ms on one thread, {threads['two_ms']:.2f} on two, "
+        f"{threads['ratio']:.2f}x as fast (wanted {SPEEDUP}x: {'yes' if threads['ratio'] >= SPEEDUP else 'NO'})"
+    )
+    path = write_results("resnet18", {"runs": runs, "races": results, "threads": threads})
+    console.print(f"Written to {path.relative_to(path.parents[2])}")
+
+
+if __name__ == "__main__":
+    main()
