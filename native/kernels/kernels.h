@@ -58,17 +58,17 @@ struct Pair {
 // many columns further as the window's stride: the place in one byte of a table of what two places side by side see. A
 // padded place has 16 for its bits.
 //
-// The weights of 64 filters stand together, 64 bytes for two groups of 4 channels: a filter's byte has the first group
-// in its lower half and the second in its upper. Of each 32 filters, number i stands at byte 2 i, or, from 16 on, at
-// byte 2 (i - 16) + 1.
+// Groups of 4 channels that stand side by side are taken six at a time, what is left of them two at a time: `sixes` and
+// `twos` say where. The weights of 64 filters stand together, 64 bytes for two groups: a filter's byte has the first
+// group in its lower half and the second in its upper. Of each 32 filters, number i stands at byte 2 i, or, from 16 on,
+// at byte 2 (i - 16) + 1.
 struct TableJob {
     const std::uint16_t* input;
     const Pair* pairs;
     std::size_t pair_count;
-    const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
-    std::size_t run_count;
-    std::size_t run_length;       // in groups of 4 channels, even
-    const std::uint8_t* weights;  // (runs, run_length / 2, 64), at a multiple of 32
+    const std::uint32_t *sixes, *twos;  // offsets from the top left tap
+    std::size_t six_count, two_count;
+    const std::uint8_t* weights;  // (3 six_count + two_count, 64), at a multiple of 32
     std::size_t first;            // the first filter, a multiple of 64
     const float* scale;           // of all filters, then zeros up to a multiple of 64
     const float* middle;          // likewise, or null

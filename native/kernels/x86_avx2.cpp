@@ -110,26 +110,40 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be; if
-// none or one, that is how many there are, and the bits are in a register too.
-template <std::size_t Most>
+// What is known of a Finish when it is compiled: how many signs there are, or kMostSigns for any number; whether
+// something is added, and whether real numbers are kept.
+template <std::size_t Signs, bool Adds, bool Real>
+struct Known {
+    static constexpr std::size_t kSigns = Signs;
+    static constexpr bool kAdds = Adds, kReal = Real;
+};
+using AnyFinish = Known<kMostSigns, true, true>;
+
+// As the portable one, 8 filters at a time; the numbers are in registers.
+template <typename Kind>
 struct Finishing {
+    static constexpr bool kIsAny = Kind::kSigns == kMostSigns;
+
     const Finish& job;
     std::size_t place, first;
-    std::uint64_t bits[Most == 0 ? 1 : Most] = {};
+    std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
 
     Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
         : job(finish), place(place_number), first(first_filter) {}
 
+    std::size_t signs() const { return kIsAny ? job.signs_count : Kind::kSigns; }
+
     inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
         const std::size_t at = place * job.filters + first + i;
-        if (job.added != nullptr) value = _mm256_add_ps(value, load(job.added + at, count));
-        for (std::size_t set = 0; set < (Most <= 1 ? Most : job.signs_count); ++set) {
+        if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
+            value = _mm256_add_ps(value, load(job.added + at, count));
+        }
+        for (std::size_t set = 0; set < signs(); ++set) {
             const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
             const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
             bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
         }
-        if (job.real == nullptr) return;
+        if (!Kind::kReal || (kIsAny && job.real == nullptr)) return;
         if (job.slope != nullptr) {
             const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
             const __m256 is_positive = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ);
@@ -143,17 +157,17 @@ struct Finishing {
     inline __attribute__((always_inline)) void end(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < (Most <= 1 ? Most : job.signs_count); ++set) {
+        for (std::size_t set = 0; set < signs(); ++set) {
             job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
         }
     }
 };
 
 // Finishes `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
-template <std::size_t Most, typename Value>
+template <typename Kind, typename Value>
 inline __attribute__((always_inline)) void finish_all(const Finish& job, std::size_t place, std::size_t first,
                                                       std::size_t n, Value value) {
-    Finishing<Most> finishing(job, place, first);
+    Finishing<Kind> finishing(job, place, first);
     if (n == 64) {
 #pragma GCC unroll 8
         for (std::size_t i = 0; i < 64; i += 8) finishing.take(i, 8, value(i));
@@ -163,15 +177,18 @@ inline __attribute__((always_inline)) void finish_all(const Finish& job, std::si
     finishing.end(n);
 }
 
+template <typename Kind>
+void finish_values(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    finish_all<Kind>(job, place, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+        return load(values + i, n - i < 8 ? n - i : 8);
+    });
+}
+
 void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    const auto value = [&](std::size_t i)
-                           __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
-    if (job.signs_count == 0) {
-        finish_all<0>(job, place, first, n, value);
-    } else if (job.signs_count == 1) {
-        finish_all<1>(job, place, first, n, value);
+    if (job.signs_count == 0 && job.added == nullptr) {
+        finish_values<Known<0, false, true>>(job, place, first, n, values);
     } else {
-        finish_all<kMostSigns>(job, place, first, n, value);
+        finish_values<AnyFinish>(job, place, first, n, values);
     }
 }
 
@@ -215,33 +232,33 @@ struct Tile {
     alignas(32) std::uint16_t counts[2 * Pairs][64];
 
     void run(const TableJob& job, const Pair* pairs) {
-        std::memset(counts, 0, sizeof counts);
         clear();
         const std::uint16_t* taps[Pairs];
+        for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start;
         const std::uint8_t* weights = job.weights;
         std::size_t pending = 0;
-        for (std::size_t r = 0; r < job.run_count; ++r) {
-            for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start + job.runs[r];
-            for (std::size_t left = job.run_length; left != 0;) {
-                if (kMost - pending < 6) {
-                    widen();
-                    pending = 0;
-                }
-                std::size_t sixes = left / 6;
-                if (sixes > (kMost - pending) / 6) sixes = (kMost - pending) / 6;
-                const std::size_t done = sixes != 0 ? sixes * 6 : 2;
-                if (sixes != 0) {
-                    look_up<6, 3>(taps, weights, sixes);
-                } else {
-                    look_up<2, 2>(taps, weights, 1);
-                }
-                weights += done * 32;
-                pending += done;
-                left -= done;
-                for (int p = 0; p < Pairs; ++p) taps[p] += done;
-            }
+        bool is_first = true;
+        const auto make_room = [&](std::size_t groups) {
+            if (pending + groups <= kMost) return;
+            widen(is_first);
+            is_first = false;
+            pending = 0;
+        };
+        for (std::size_t done = 0, times; done < job.six_count; done += times) {
+            make_room(6);
+            times = (kMost - pending) / 6 < job.six_count - done ? (kMost - pending) / 6 : job.six_count - done;
+            look_up<6, 3>(taps, job.sixes + done, weights, times);
+            weights += times * 6 * 32;
+            pending += times * 6;
         }
-        widen();
+        for (std::size_t done = 0, times; done < job.two_count; done += times) {
+            make_room(2);
+            times = (kMost - pending) / 2 < job.two_count - done ? (kMost - pending) / 2 : job.two_count - done;
+            look_up<2, 2>(taps, job.twos + done, weights, times);
+            weights += times * 2 * 32;
+            pending += times * 2;
+        }
+        widen(is_first);
     }
 
     void clear() {
@@ -252,15 +269,15 @@ struct Tile {
 
     // Adds the counts of `times` times `Groups` groups of 4 channels, `Part` at a time.
     template <int Groups, int Part>
-    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint8_t* weights,
-                                                       std::size_t times) {
+    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint32_t* offsets,
+                                                       const std::uint8_t* weights, std::size_t times) {
         const __m256i low = _mm256_set1_epi8(15);
         __m256i all[Pairs][Halves], upper[Pairs][Halves];
         std::memcpy(all, both, sizeof all);
         std::memcpy(upper, second, sizeof upper);
-        const std::uint16_t* at[Pairs];
-        for (int p = 0; p < Pairs; ++p) at[p] = taps[p];
-        for (; times != 0; --times, weights += 32 * Groups) {
+        for (; times != 0; --times, ++offsets, weights += 32 * Groups) {
+            const std::uint16_t* at[Pairs];
+            for (int p = 0; p < Pairs; ++p) at[p] = taps[p] + *offsets;
 #pragma GCC unroll 2
             for (int start = 0; start < Groups; start += Part) {
                 __m256i part[Pairs][Halves];
@@ -290,38 +307,39 @@ struct Tile {
                     }
                 }
             }
-            for (int p = 0; p < Pairs; ++p) at[p] += Groups;
         }
         std::memcpy(both, all, sizeof all);
         std::memcpy(second, upper, sizeof upper);
     }
 
-    void widen() {
+    // Moves the counts on to 16 bits; the first ones are put there, later ones added.
+    void widen(bool is_first) {
         const __m256i upper_halves = _mm256_set1_epi8(static_cast<char>(0xf0));
         for (int p = 0; p < Pairs; ++p) {
             for (int h = 0; h < Halves; ++h) {
                 const __m256i sixteen = _mm256_and_si256(_mm256_slli_epi16(second[p][h], 4), upper_halves);
-                add_bytes(counts[2 * p] + 32 * h, _mm256_sub_epi8(both[p][h], sixteen));
-                add_bytes(counts[2 * p + 1] + 32 * h, second[p][h]);
+                move_bytes(counts[2 * p] + 32 * h, _mm256_sub_epi8(both[p][h], sixteen), is_first);
+                move_bytes(counts[2 * p + 1] + 32 * h, second[p][h], is_first);
             }
         }
         clear();
     }
 
     // Even bytes are filters 0 to 15, odd ones 16 to 31.
-    static void add_bytes(std::uint16_t* counts, __m256i bytes) {
+    static void move_bytes(std::uint16_t* counts, __m256i bytes, bool is_first) {
         auto* count = reinterpret_cast<__m256i*>(counts);
-        count[0] = _mm256_add_epi16(count[0], _mm256_and_si256(bytes, _mm256_set1_epi16(255)));
-        count[1] = _mm256_add_epi16(count[1], _mm256_srli_epi16(bytes, 8));
+        const __m256i even = _mm256_and_si256(bytes, _mm256_set1_epi16(255)), odd = _mm256_srli_epi16(bytes, 8);
+        count[0] = is_first ? even : _mm256_add_epi16(count[0], even);
+        count[1] = is_first ? odd : _mm256_add_epi16(count[1], odd);
     }
 };
 
 // scale (s . x) + middle sum(x) + bias of one place and up to 64 filters, each step rounded.
-template <std::size_t Most>
+template <typename Kind>
 void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
     const __m128i base = _mm_set1_epi16(job.bases[place]);
     const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
-    finish_all<Most>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    finish_all<Kind>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
         const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
         const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
         const std::size_t filter = job.first + i;
@@ -335,33 +353,38 @@ void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const 
     });
 }
 
+using FinishCounts = void (*)(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts);
+
+FinishCounts choose_finish(const Finish& finish) {
+    const bool adds = finish.added != nullptr, real = finish.real != nullptr;
+    if (finish.signs_count == 0) {
+        return adds ? finish_counts<Known<0, true, true>> : finish_counts<Known<0, false, true>>;
+    }
+    if (finish.signs_count != 1) return finish_counts<AnyFinish>;
+    if (adds) return real ? finish_counts<Known<1, true, true>> : finish_counts<Known<1, true, false>>;
+    return real ? finish_counts<Known<1, false, true>> : finish_counts<Known<1, false, false>>;
+}
+
 template <int Pairs, int Halves>
-void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
+void run_tile(const TableJob& job, const Pair* pairs, std::size_t n, FinishCounts finish_place) {
     Tile<Pairs, Halves> tile;
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        for (std::uint32_t i = 0; i < pair->places; ++i) {
-            if (job.finish->signs_count == 0) {
-                finish_counts<0>(job, pair->place + i, n, counts[i]);
-            } else if (job.finish->signs_count == 1) {
-                finish_counts<1>(job, pair->place + i, n, counts[i]);
-            } else {
-                finish_counts<kMostSigns>(job, pair->place + i, n, counts[i]);
-            }
-        }
+        for (std::uint32_t i = 0; i < pair->places; ++i) finish_place(job, pair->place + i, n, counts[i]);
     }
 }
 
 void look_up(const TableJob& job) {
     const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
-    std::size_t pair = 0;
+    const FinishCounts finish_place = choose_finish(*job.finish);
+    const Pair *pair = job.pairs, *end = job.pairs + job.pair_count;
     if (n <= 32) {
-        for (; pair + 4 <= job.pair_count; pair += 4) run_tile<4, 1>(job, job.pairs + pair, n);
-        for (; pair < job.pair_count; ++pair) run_tile<1, 1>(job, job.pairs + pair, n);
+        for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, finish_place);
+        for (; pair != end; ++pair) run_tile<1, 1>(job, pair, n, finish_place);
     } else {
-        for (; pair + 2 <= job.pair_count; pair += 2) run_tile<2, 2>(job, job.pairs + pair, n);
-        for (; pair < job.pair_count; ++pair) run_tile<1, 2>(job, job.pairs + pair, n);
+        for (; end - pair >= 2; pair += 2) run_tile<2, 2>(job, pair, n, finish_place);
+        for (; pair != end; ++pair) run_tile<1, 2>(job, pair, n, finish_place);
     }
 }
 
@@ -427,7 +450,7 @@ void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
     }
     for (int p = 0; p < Places; ++p, ++place) {
         const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : job.sums[place]);
-        finish_all<kMostSigns>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+        finish_all<AnyFinish>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
             const std::size_t filter = job.first + i;
             __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
             if (job.middle != nullptr) {

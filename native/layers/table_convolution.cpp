@@ -27,6 +27,8 @@ class TableConvolution : public Layer {
         const std::size_t taps = window.taps();
         budget.take(work_.blocks * (taps * nibbles_ / 2 * sizeof(Line) + 3 * kBlock * sizeof(float)));
         budget.take(window.places() * sizeof(std::int16_t) + work_.units * sizeof(Pair));
+        budget.take(taps * nibbles_ * sizeof(std::uint32_t));
+        find_offsets();
         pack(weights.bits, taps);
         scale_ = filled_up(weights.scale, filters);
         middle_ = filled_up(weights.middle, filters);
@@ -69,9 +71,10 @@ class TableConvolution : public Layer {
         const Finish finish = finisher_.finish(job);
         TableJob table{};
         table.input = paired;
-        table.runs = map_.runs.data();
-        table.run_count = map_.runs.size();
-        table.run_length = map_.run_length;
+        table.sixes = offsets_.data();
+        table.six_count = six_count_;
+        table.twos = offsets_.data() + six_count_;
+        table.two_count = offsets_.size() - six_count_;
         table.scale = scale_.data();
         table.middle = data_or_null(middle_);
         table.bias = data_or_null(bias_);
@@ -81,7 +84,7 @@ class TableConvolution : public Layer {
         work_.each(job.from, job.to, [&](std::size_t block, std::size_t from, std::size_t to) {
             table.pairs = pairs_.data() + from;
             table.pair_count = to - from;
-            table.weights = weights_[block * window_.taps() * nibbles_ / 2].bytes;
+            table.weights = weights_[block * lines_a_block()].bytes;
             table.first = block * kBlock;
             kernels_.look_up(table);
         });
@@ -92,20 +95,46 @@ class TableConvolution : public Layer {
         std::uint8_t bytes[64];
     };
 
+    // Groups that stand side by side, six at a time, then two at a time.
+    void find_offsets() {
+        const std::size_t length = map_.run_length, in_sixes = length / 6 * 6;
+        const auto add = [&](std::size_t run, std::size_t group) {
+            offsets_.push_back(static_cast<std::uint32_t>(run + group));
+        };
+        for (std::size_t run : map_.runs) {
+            for (std::size_t group = 0; group < in_sixes; group += 6) add(run, group);
+        }
+        six_count_ = offsets_.size();
+        for (std::size_t run : map_.runs) {
+            for (std::size_t group = in_sixes; group < length; group += 2) add(run, group);
+        }
+    }
+
+    // The line of weights, for two groups, of a group of all those that a window sees, tap after tap.
+    std::size_t line_of(std::size_t group) const {
+        const std::size_t length = map_.run_length, run = group / length, at = group % length;
+        const std::size_t in_sixes = length / 6 * 6;
+        if (at < in_sixes) return (run * in_sixes + at) / 2;
+        return 3 * six_count_ + (run * (length - in_sixes) + at - in_sixes) / 2;
+    }
+
     void pack(const std::uint8_t* bits, std::size_t taps) {
-        const std::size_t channels = input_.channels, row = (taps * channels + 7) / 8, pairs = nibbles_ / 2;
-        weights_.resize(work_.blocks * taps * pairs);
+        const std::size_t channels = input_.channels, row = (taps * channels + 7) / 8;
+        weights_.resize(work_.blocks * lines_a_block());
         for (std::size_t filter = 0; filter < filters_; ++filter) {
             const std::size_t half = filter % kBlock / 32, i = filter % 32;
             const std::size_t place = half * 32 + (i < 16 ? 2 * i : 2 * (i - 16) + 1);
-            Line* lines = weights_.data() + filter / kBlock * taps * pairs;
+            Line* lines = weights_.data() + filter / kBlock * lines_a_block();
             for (std::size_t bit = 0; bit < taps * channels; ++bit) {
                 const std::size_t tap = bit / channels, channel = bit % channels;
                 const int is_one = bits[filter * row + bit / 8] >> (bit % 8) & 1;
-                lines[tap * pairs + channel / 8].bytes[place] |= static_cast<std::uint8_t>(is_one << (channel % 8));
+                Line& line = lines[line_of(tap * nibbles_ + channel / 8 * 2)];
+                line.bytes[place] |= static_cast<std::uint8_t>(is_one << (channel % 8));
             }
         }
     }
+
+    std::size_t lines_a_block() const { return window_.taps() * nibbles_ / 2; }
 
     // A row and what stands beside its last place, one stride further.
     std::size_t row_bytes() const { return (map_.columns + window_.across.stride) * nibbles_; }
@@ -172,7 +201,9 @@ class TableConvolution : public Layer {
     bool pad_with_ones_;
     std::size_t nibbles_;  // of a place, even
     PaddedMap map_;
-    Blocks work_;  // in pairs of places
+    Blocks work_;                         // in pairs of places
+    std::vector<std::uint32_t> offsets_;  // of sixes, then of twos
+    std::size_t six_count_ = 0;
     std::vector<Line> weights_;
     std::vector<float> scale_, middle_, bias_;
     std::vector<Pair> pairs_;
