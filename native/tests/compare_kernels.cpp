@@ -40,11 +40,15 @@ class Random {
     T pick(std::initializer_list<T> choices) {
         return choices.begin()[bits() % choices.size()];
     }
-    std::vector<std::uint8_t> bytes(std::size_t count) {
-        std::vector<std::uint8_t> all(count);
-        for (std::uint8_t& byte : all) byte = static_cast<std::uint8_t>(bits());
+    // Any bits, or all alike, so that counts are as large as can be.
+    template <typename Word>
+    std::vector<Word> words(std::size_t count) {
+        std::vector<Word> all(count, one_in(2) ? 0 : static_cast<Word>(-1));
+        if (one_in(5)) return all;
+        for (Word& word : all) word = static_cast<Word>(bits());
         return all;
     }
+    std::vector<std::uint8_t> bytes(std::size_t count) { return words<std::uint8_t>(count); }
 
     // A third are 0 or a few halves, which meet thresholds; with `odd`, some are what arithmetic treats apart.
     float number(bool odd = false) {
@@ -269,10 +273,10 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
         given.emplace_back(shape.bytes(), 0);
         inputs.push_back(given.back().bytes());
         if (shape.is_signs) {
-            auto* words = reinterpret_cast<std::uint64_t*>(given.back().bytes());
-            for (std::size_t i = 0; i < shape.places() * shape.words(); ++i) words[i] = random.bits();
+            auto words = random.words<std::uint64_t>(shape.places() * shape.words());
             const std::size_t unused = shape.words() * 64 - shape.channels;
             for (std::size_t i = 1; i <= shape.places(); ++i) words[i * shape.words() - 1] >>= unused;
+            std::memcpy(given.back().bytes(), words.data(), shape.bytes());
         } else {
             const std::vector<float> numbers = random.numbers(shape.count(), odd);
             std::memcpy(given.back().bytes(), numbers.data(), shape.bytes());
