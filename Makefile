@@ -10,10 +10,10 @@ endif
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz race wheel format clean
+.PHONY: help demo test test-neon check fuzz race wheel format clean
 
 help:  ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 11
 
 demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and binary, and compare them
 	$(BIN)/dabnet demo
@@ -21,6 +21,10 @@ demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and
 test: check  ## set up, then pass every check and test
 	scripts/system-packages test
 	$(BIN)/python -m pytest
+
+test-neon: $(VENV)/tools  ## compare the kernels for ARM with the portable ones in some 3,000 layers, by an emulator
+	scripts/system-packages neon
+	PYTHON=$(BIN)/python scripts/test-neon 2000
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

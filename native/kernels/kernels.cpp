@@ -8,6 +8,9 @@ const Kernels* const kAllKernels[] = {
 #ifdef DABNET_AVX2
     &kAvx2Kernels,
 #endif
+#ifdef DABNET_NEON
+    &kNeonKernels,
+#endif
     &kPortableKernels, nullptr};
 
 const Kernels* find_kernels(const char* name) {

@@ -1,0 +1,463 @@
+// For 64-bit ARM processors, all of which have NEON. As in x86_avx2.cpp, nothing here is shared with other files.
+//
+// The tables are the same: `tbl` looks 16 bytes up in a table of 16. For 4 channels at two places, with bits a and b,
+// the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 16 filters are what is
+// looked up: 128 products in one instruction. Padding counts 2, which is no difference on balance.
+//
+// Where one number or another is kept, a comparison chooses, as in plain C++: `fmax` would treat NaN otherwise.
+#include <arm_neon.h>
+
+#include <cstring>
+
+#include "kernels.h"
+
+namespace dabnet {
+namespace {
+
+bool runs_here() { return true; }
+
+std::uint32_t count_ones(std::uint64_t word) { return vaddv_u8(vcnt_u8(vcreate_u8(word))); }
+
+std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
+    uint32x4_t counts = vdupq_n_u32(0);
+    std::size_t i = 0;
+    for (; i + 2 <= words; i += 2) {
+        const uint64x2_t differ = veorq_u64(vld1q_u64(a + i), vld1q_u64(b + i));
+        counts = vpadalq_u16(counts, vpaddlq_u8(vcntq_u8(vreinterpretq_u8_u64(differ))));
+    }
+    return vaddvq_u32(counts) + (i < words ? count_ones(a[i] ^ b[i]) : 0);
+}
+
+void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+    const std::size_t count = (channels + 63) / 64;
+    for (std::size_t place = 0; place < places; ++place, words += count) {
+        std::int32_t ones = 0;
+        for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(count_ones(words[i]));
+        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+    }
+}
+
+// As the portable one, with a part's sums of 4 * `Fours` filters in registers.
+template <int Fours>
+void add_up_block(const Sum& job, std::size_t first) {
+    float* sums = job.sums + first;
+    for (int i = 0; i < Fours; ++i) vst1q_f32(sums + 4 * i, vld1q_f32(job.bias + first + 4 * i));
+    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+        float32x4_t inner[Fours];
+        for (int i = 0; i < Fours; ++i) inner[i] = vdupq_n_f32(0);
+        for (; term < job.ends[part]; ++term) {
+            const float32x4_t x = vdupq_n_f32(job.terms[term].x);
+            const float* weights = job.terms[term].weights + first;
+#pragma GCC unroll 16
+            for (int i = 0; i < Fours; ++i) {
+                inner[i] = vaddq_f32(inner[i], vmulq_f32(x, vld1q_f32(weights + 4 * i)));
+            }
+        }
+        for (int i = 0; i < Fours; ++i) vst1q_f32(sums + 4 * i, vaddq_f32(vld1q_f32(sums + 4 * i), inner[i]));
+    }
+}
+
+void add_up(const Sum& job) {
+    std::size_t filter = 0;
+    for (; filter + 64 <= job.filters; filter += 64) add_up_block<16>(job, filter);
+    for (; filter + 16 <= job.filters; filter += 16) add_up_block<4>(job, filter);
+    for (; filter + 4 <= job.filters; filter += 4) add_up_block<1>(job, filter);
+    for (; filter < job.filters; ++filter) {
+        float sum = job.bias[filter];
+        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+            float inner = 0;
+            for (; term < job.ends[part]; ++term) inner += job.terms[term].x * job.terms[term].weights[filter];
+            sum += inner;
+        }
+        job.sums[filter] = sum;
+    }
+}
+
+void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
+    for (std::size_t start = 0; start < nibbles; start += 16, ++words) {
+        const uint8x8_t bytes = vcreate_u8(*words);
+        const uint8x8x2_t halves{{vand_u8(bytes, vdup_n_u8(15)), vshr_n_u8(bytes, 4)}};
+        if (nibbles - start >= 16) {
+            vst2_u8(out + start, halves);
+        } else {
+            std::uint8_t last[16];
+            vst2_u8(last, halves);
+            std::memcpy(out + start, last, nibbles - start);
+        }
+    }
+}
+
+void pair_up(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
+    std::size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const uint16x8_t states = vaddw_u8(vmull_u8(vld1_u8(a + i), vdup_n_u8(17)), vld1_u8(b + i));
+        vst1q_u16(out + i, vshlq_n_u16(states, 4));
+    }
+    for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
+}
+
+// The first `count` of 8 numbers; the others are 0, or stay as they are.
+inline float32x4x2_t load(const float* numbers, std::size_t count) {
+    if (count == 8) return {{vld1q_f32(numbers), vld1q_f32(numbers + 4)}};
+    float some[8] = {};
+    std::memcpy(some, numbers, count * sizeof(float));
+    return {{vld1q_f32(some), vld1q_f32(some + 4)}};
+}
+
+inline void store(float* numbers, std::size_t count, float32x4x2_t values) {
+    float some[8];
+    float* to = count == 8 ? numbers : some;
+    vst1q_f32(to, values.val[0]);
+    vst1q_f32(to + 4, values.val[1]);
+    if (count != 8) std::memcpy(numbers, some, count * sizeof(float));
+}
+
+// A bit for each of 8 numbers: is it at least its threshold?
+inline std::uint64_t compare(float32x4x2_t values, const float* thresholds) {
+    static constexpr std::uint16_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const uint16x4_t low = vmovn_u32(vcgeq_f32(values.val[0], vld1q_f32(thresholds)));
+    const uint16x4_t high = vmovn_u32(vcgeq_f32(values.val[1], vld1q_f32(thresholds + 4)));
+    return vaddvq_u16(vandq_u16(vcombine_u16(low, high), vld1q_u16(kBits)));
+}
+
+// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
+// one, its bits are in a register too.
+template <std::size_t Most>
+struct Finishing {
+    const Finish& job;
+    std::size_t place, first;
+    std::uint64_t bits[Most] = {};
+
+    Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
+        : job(finish), place(place_number), first(first_filter) {}
+
+    inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, float32x4x2_t value) {
+        const std::size_t at = place * job.filters + first + i;
+        if (job.added != nullptr) {
+            const float32x4x2_t added = load(job.added + at, count);
+            for (int h = 0; h < 2; ++h) value.val[h] = vaddq_f32(value.val[h], added.val[h]);
+        }
+        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
+            bits[set] |= compare(value, job.signs[set].threshold + first + i) << i;
+        }
+        if (job.real == nullptr) return;
+        for (int h = 0; h < 2; ++h) {
+            float32x4_t& x = value.val[h];
+            if (job.slope != nullptr) {
+                const float32x4_t below = vmulq_f32(vld1q_f32(job.slope + first + i + 4 * h), x);
+                x = vbslq_f32(vcgtq_f32(x, vdupq_n_f32(0)), x, below);
+            } else {
+                const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
+                x = vbslq_f32(vcgtq_f32(x, low), x, low);
+                x = vbslq_f32(vcltq_f32(x, high), x, high);
+            }
+        }
+        store(job.real + at, count, value);
+    }
+
+    inline __attribute__((always_inline)) void end(std::size_t n) {
+        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
+        const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
+        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
+            job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
+        }
+    }
+};
+
+// Finishes `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+template <std::size_t Most, typename Value>
+inline __attribute__((always_inline)) void finish_all(const Finish& job, std::size_t place, std::size_t first,
+                                                      std::size_t n, Value value) {
+    Finishing<Most> finishing(job, place, first);
+    for (std::size_t i = 0; i < n; i += 8) finishing.take(i, n - i < 8 ? n - i : 8, value(i));
+    finishing.end(n);
+}
+
+void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+    const auto value = [&](std::size_t i)
+                           __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
+    if (job.signs_count == 1) {
+        finish_all<1>(job, place, first, n, value);
+    } else {
+        finish_all<kMostSigns>(job, place, first, n, value);
+    }
+}
+
+// scale x + middle sum + bias of 4 filters, each step rounded.
+template <typename Job>
+inline float32x4_t scaled(const Job& job, std::size_t filter, float32x4_t x, float32x4_t sum) {
+    float32x4_t value = vmulq_f32(vld1q_f32(job.scale + filter), x);
+    if (job.middle != nullptr) value = vaddq_f32(value, vmulq_f32(vld1q_f32(job.middle + filter), sum));
+    return job.bias == nullptr ? value : vaddq_f32(value, vld1q_f32(job.bias + filter));
+}
+
+constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
+
+struct Tables {
+    alignas(64) std::uint8_t rows[kStates * kStates][16];
+    constexpr Tables() : rows{} {
+        for (int a = 0; a < kStates; ++a) {
+            for (int b = 0; b < kStates; ++b) {
+                for (int w = 0; w < 16; ++w) {
+                    rows[kStates * a + b][w] = static_cast<std::uint8_t>(differing(a, w) + 16 * differing(b, w));
+                }
+            }
+        }
+    }
+    static constexpr int differing(int bits, int w) {
+        if (bits == 16) return 2;
+        const int differ = bits ^ w;
+        return (differ & 1) + (differ >> 1 & 1) + (differ >> 2 & 1) + (differ >> 3 & 1);
+    }
+};
+constexpr Tables kTables;
+
+// The counts of `Pairs` pairs of places and 16 * `Quarters` filters.
+//
+// A byte that was looked up holds two counts of up to 4, so two of them add up without a carry from one to the other.
+// (Three would too, but take more registers than there are.) `both` is the sum of all such bytes, modulo 256, and
+// `second` the sum of their upper halves, so that the first place's count is both - 16 second. Both counts stay below
+// 256 for 31 bytes of weights, two groups of 4 channels each; then they move on to 16 bits.
+template <int Pairs, int Quarters>
+struct Tile {
+    static constexpr std::size_t kMost = 31;
+
+    uint8x16_t both[Pairs][Quarters], second[Pairs][Quarters];
+    std::uint16_t counts[2 * Pairs][64];
+
+    void run(const TableJob& job, const Pair* pairs) {
+        std::memset(counts, 0, sizeof counts);
+        clear();
+        const std::uint16_t* taps[Pairs];
+        for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start;
+        std::size_t room = kMost;
+        const std::uint8_t* weights = job.weights;
+        weights = look_up_all<3>(taps, job.sixes, job.six_count, weights, room);
+        look_up_all<1>(taps, job.twos, job.two_count, weights, room);
+        widen();
+    }
+
+    // Goes through a list of places where `Lines` times two groups stand; returns where the weights for them end.
+    template <int Lines>
+    const std::uint8_t* look_up_all(const std::uint16_t* const* taps, const std::uint32_t* offsets, std::size_t count,
+                                    const std::uint8_t* weights, std::size_t& room) {
+        for (std::size_t done = 0, times; done < count; done += times) {
+            if (room < Lines) {
+                widen();
+                room = kMost;
+            }
+            times = room / Lines < count - done ? room / Lines : count - done;
+            look_up<Lines>(taps, offsets + done, weights, times);
+            weights += 64 * Lines * times;
+            room -= Lines * times;
+        }
+        return weights;
+    }
+
+    void clear() {
+        for (int p = 0; p < Pairs; ++p) {
+            for (int q = 0; q < Quarters; ++q) both[p][q] = second[p][q] = vdupq_n_u8(0);
+        }
+    }
+
+    // Adds the counts of `times` times `Lines` times two groups of 4 channels.
+    template <int Lines>
+    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint32_t* offsets,
+                                                       const std::uint8_t* weights, std::size_t times) {
+        uint8x16_t all[Pairs][Quarters], upper[Pairs][Quarters];
+        std::memcpy(all, both, sizeof all);
+        std::memcpy(upper, second, sizeof upper);
+        for (; times != 0; --times, ++offsets) {
+            for (int line = 0; line < Lines; ++line, weights += 64) {
+                uint8x16_t tables[Pairs][2];
+                for (int p = 0; p < Pairs; ++p) {
+                    const std::uint16_t* at = taps[p] + *offsets + 2 * line;
+                    for (int i = 0; i < 2; ++i) tables[p][i] = vld1q_u8(&kTables.rows[0][0] + at[i]);
+                }
+#pragma GCC unroll 4
+                for (int q = 0; q < Quarters; ++q) {
+                    const uint8x16_t bytes = vld1q_u8(weights + 16 * q);
+                    const uint8x16_t low = vandq_u8(bytes, vdupq_n_u8(15)), high = vshrq_n_u8(bytes, 4);
+#pragma GCC unroll 4
+                    for (int p = 0; p < Pairs; ++p) {
+                        const uint8x16_t found =
+                            vaddq_u8(vqtbl1q_u8(tables[p][0], low), vqtbl1q_u8(tables[p][1], high));
+                        all[p][q] = vaddq_u8(all[p][q], found);
+                        upper[p][q] = vsraq_n_u8(upper[p][q], found, 4);
+                    }
+                }
+            }
+        }
+        std::memcpy(both, all, sizeof all);
+        std::memcpy(second, upper, sizeof upper);
+    }
+
+    void widen() {
+        for (int p = 0; p < Pairs; ++p) {
+            for (int q = 0; q < Quarters; ++q) {
+                const int first = q / 2 * 32 + q % 2 * 8;
+                add_bytes(counts[2 * p] + first, vsubq_u8(both[p][q], vshlq_n_u8(second[p][q], 4)));
+                add_bytes(counts[2 * p + 1] + first, second[p][q]);
+            }
+        }
+        clear();
+    }
+
+    // Even bytes are 8 filters, odd ones the 8 that come 16 later.
+    static void add_bytes(std::uint16_t* counts, uint8x16_t bytes) {
+        const uint16x8_t two = vreinterpretq_u16_u8(bytes);
+        vst1q_u16(counts, vaddq_u16(vld1q_u16(counts), vandq_u16(two, vdupq_n_u16(255))));
+        vst1q_u16(counts + 16, vsraq_n_u16(vld1q_u16(counts + 16), two, 8));
+    }
+};
+
+template <std::size_t Most>
+void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
+    const int16x8_t base = vdupq_n_s16(job.bases[place]);
+    const float32x4_t sum = vdupq_n_f32(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
+    finish_all<Most>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+        const int16x8_t dots = vsubq_s16(base, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
+        const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
+        const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(dots));
+        const std::size_t filter = job.first + i;
+        return float32x4x2_t{{scaled(job, filter, low, sum), scaled(job, filter + 4, high, sum)}};
+    });
+}
+
+template <int Pairs, int Quarters>
+void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
+    Tile<Pairs, Quarters> tile;
+    tile.run(job, pairs);
+    const std::uint16_t (*counts)[64] = tile.counts;
+    for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
+        for (std::uint32_t i = 0; i < pair->places; ++i) {
+            if (job.finish->signs_count == 1) {
+                finish_counts<1>(job, pair->place + i, n, counts[i]);
+            } else {
+                finish_counts<kMostSigns>(job, pair->place + i, n, counts[i]);
+            }
+        }
+    }
+}
+
+void look_up(const TableJob& job) {
+    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+    std::size_t pair = 0;
+    if (n <= 32) {
+        for (; pair + 4 <= job.pair_count; pair += 4) run_tile<4, 2>(job, job.pairs + pair, n);
+        for (; pair < job.pair_count; ++pair) run_tile<1, 2>(job, job.pairs + pair, n);
+    } else {
+        for (; pair + 2 <= job.pair_count; pair += 2) run_tile<2, 4>(job, job.pairs + pair, n);
+        for (; pair < job.pair_count; ++pair) run_tile<1, 4>(job, job.pairs + pair, n);
+    }
+}
+
+void make_sums(const float* channels, std::size_t count, float* out) {
+    std::size_t i = 0;
+    for (; i + 12 <= count; i += 12, out += 16) {
+        const float32x4x3_t xyz = vld3q_f32(channels + i);
+        const float32x4_t plus = vaddq_f32(xyz.val[0], xyz.val[1]), minus = vsubq_f32(xyz.val[0], xyz.val[1]);
+        vst4q_f32(out, {{vaddq_f32(plus, xyz.val[2]), vaddq_f32(minus, xyz.val[2]), vsubq_f32(plus, xyz.val[2]),
+                         vsubq_f32(minus, xyz.val[2])}});
+    }
+    for (; i < count; i += 3, out += 4) {
+        const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
+        out[0] = (x + y) + z;
+        out[1] = (x - y) + z;
+        out[2] = (x + y) - z;
+        out[3] = (x - y) - z;
+    }
+}
+
+// Adds the sums of `Places` places and 16 filters to their totals. A filter's pattern, four times, becomes the places
+// of a number's 4 bytes: `tbl` picks one of four sums for each filter.
+template <int Places>
+void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* patterns, float* totals) {
+    const uint8x16_t bytes_of_number = vreinterpretq_u8_u32(vdupq_n_u32(0x03020100));
+    const uint8x16_t sign = vreinterpretq_u8_u32(vdupq_n_u32(0x80000000));
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        const float* taps[Places];
+        for (int p = 0; p < Places; ++p) {
+            taps[p] = job.input + job.starts[place + static_cast<std::size_t>(p)] + job.runs[run];
+        }
+        for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
+            const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
+            float32x4_t part[Places][4];
+            for (int p = 0; p < Places; ++p) {
+                for (int q = 0; q < 4; ++q) part[p][q] = vdupq_n_f32(0);
+            }
+            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+                uint8x16_t sums[Places];
+                for (int p = 0; p < Places; ++p) sums[p] = vreinterpretq_u8_f32(vld1q_f32(taps[p] + 4 * group));
+                const uint8x16_t once = vandq_u8(vld1q_u8(patterns), vdupq_n_u8(0x83));
+                const uint8x16x2_t twice = vzipq_u8(once, once);
+#pragma GCC unroll 4
+                for (int q = 0; q < 4; ++q) {
+                    const uint8x16_t half = twice.val[q / 2];
+                    const uint8x16_t four = q % 2 == 0 ? vzip1q_u8(half, half) : vzip2q_u8(half, half);
+                    const uint8x16_t which = vsliq_n_u8(bytes_of_number, four, 2), minus = vandq_u8(four, sign);
+#pragma GCC unroll 4
+                    for (int p = 0; p < Places; ++p) {
+                        const uint8x16_t sum = veorq_u8(vqtbl1q_u8(sums[p], which), minus);
+                        part[p][q] = vaddq_f32(part[p][q], vreinterpretq_f32_u8(sum));
+                    }
+                }
+            }
+            for (int p = 0; p < Places; ++p) {
+                for (int q = 0; q < 4; ++q) {
+                    float* total = totals + 64 * p + 4 * q;
+                    vst1q_f32(total, vaddq_f32(vld1q_f32(total), part[p][q]));
+                }
+            }
+        }
+    }
+}
+
+template <int Places>
+void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
+    float totals[Places][64] = {};
+    const std::size_t block = job.run_count * job.run_length * 16;
+    for (std::size_t i = 0; i < n; i += 16) {
+        add_sums_tile<Places>(job, place, job.patterns + i / 16 * block, totals[0] + i);
+    }
+    for (int p = 0; p < Places; ++p, ++place) {
+        const float32x4_t sum = vdupq_n_f32(job.middle == nullptr ? 0.0f : job.sums[place]);
+        finish_all<kMostSigns>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const std::size_t filter = job.first + i;
+            return float32x4x2_t{{scaled(job, filter, vld1q_f32(totals[p] + i), sum),
+                                  scaled(job, filter + 4, vld1q_f32(totals[p] + i + 4), sum)}};
+        });
+    }
+}
+
+void add_sums(const SumJob& job) {
+    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+    std::size_t place = job.first_place;
+    const std::size_t end = place + job.places;
+    for (; place + 4 <= end; place += 4) add_sums_at<4>(job, place, n);
+    for (; place < end; ++place) add_sums_at<1>(job, place, n);
+}
+
+void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+    std::size_t c = 0;
+    for (; c + 4 <= channels; c += 4) {
+        float32x4_t most = vld1q_f32(x[0] + c);
+        for (std::size_t i = 1; i < count; ++i) {
+            const float32x4_t other = vld1q_f32(x[i] + c);
+            most = vbslq_f32(vcgtq_f32(other, most), other, most);
+        }
+        vst1q_f32(y + c, most);
+    }
+    for (; c < channels; ++c) {
+        float most = x[0][c];
+        for (std::size_t i = 1; i < count; ++i) most = x[i][c] > most ? x[i][c] : most;
+        y[c] = most;
+    }
+}
+
+}  // namespace
+
+extern const Kernels kNeonKernels{"arm_neon", runs_here, count_differences, add_signs, add_up,   finish,
+                                  spread,     pair_up,   look_up,           make_sums, add_sums, largest};
+
+}  // namespace dabnet
