@@ -134,7 +134,7 @@ void Network::run(const float* sketches, std::size_t batch, float* answers) cons
 std::vector<double> Network::time_steps(const float* sketch, float* answers) const {
     const Borrowed workspaces(*this);
     std::vector<double> seconds(steps_.size());
-    run_together(sketch, answers, workspaces, seconds.data());
+    run_alone(sketch, answers, workspaces[0], seconds.data());
     return seconds;
 }
 
@@ -158,8 +158,8 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
     take_out(workspace, answers);
 }
 
-void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces, double* seconds) const {
-    if (threads_ == 1) return run_alone(sketch, answers, workspaces[0], seconds);
+void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces) const {
+    if (threads_ == 1) return run_alone(sketch, answers, workspaces[0]);
     // Several parts for each thread, so that one that was held up leaves some of its own to the others.
     const std::size_t most = 4 * static_cast<std::size_t>(threads_);
     const auto parts_of = [&](std::size_t step) { return std::min(most, steps_[step].layer->pieces()); };
@@ -167,14 +167,12 @@ void Network::run_together(const float* sketch, float* answers, const Borrowed& 
     std::deque<Parts> parts;
     for (std::size_t step = 0; step < steps_.size(); ++step) parts.emplace_back(parts_of(step));
     team_.run([&](int thread) {
-        Stopwatch stopwatch(thread == 0 ? seconds : nullptr);
         for (std::size_t step = 0; step < steps_.size(); ++step) {
             bool is_used = false;
             parts[step].share([&](std::size_t part) {
                 run_step(step, workspaces[0], workspaces[thread], part, parts_of(step), is_used);
                 is_used = true;
             });
-            stopwatch.note(step);
         }
     });
     take_out(workspaces[0], answers);

@@ -93,7 +93,7 @@ class Network {
 
     const Shape& output_shape(std::size_t step) const { return shapes_[steps_.at(step).outputs.front()]; }
 
-    // The seconds that each step takes of one sketch, all threads at work on it.
+    // The seconds that each step takes of one sketch, one thread at work on it.
     std::vector<double> time_steps(const float* sketch, float* answers) const;
 
     std::size_t answers() const { return shapes_[answer_].count(); }
@@ -122,9 +122,9 @@ class Network {
         std::vector<Workspace> workspaces_;
     };
 
-    // Both note the seconds that each step takes, if asked.
+    // Notes the seconds that each step takes, if asked.
     void run_alone(const float* sketch, float* answers, Line* workspace, double* seconds = nullptr) const;
-    void run_together(const float* sketch, float* answers, const Borrowed& workspaces, double* seconds = nullptr) const;
+    void run_together(const float* sketch, float* answers, const Borrowed& workspaces) const;
     void run_step(std::size_t step, Line* values, Line* scratch, std::size_t part, std::size_t parts,
                   bool is_used) const;
     void put_in(const float* sketch, Line* workspace) const;

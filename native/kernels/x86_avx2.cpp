@@ -30,25 +30,26 @@ void add_signs(const std::uint64_t* words, std::size_t places, std::size_t chann
     }
 }
 
-// As the portable one, with the sums of 8 * `Eights` filters in registers.
+// As the portable one, with a part's sums of 8 * `Eights` filters in registers.
 template <int Eights>
 void add_up_block(const Sum& job, std::size_t first) {
-    __m256 sums[Eights];
-    for (int i = 0; i < Eights; ++i) sums[i] = _mm256_loadu_ps(job.bias + first + 8 * i);
+    float* sums = job.sums + first;
+    for (int i = 0; i < Eights; ++i) _mm256_storeu_ps(sums + 8 * i, _mm256_loadu_ps(job.bias + first + 8 * i));
     for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
         __m256 inner[Eights];
         for (int i = 0; i < Eights; ++i) inner[i] = _mm256_setzero_ps();
         for (; term < job.ends[part]; ++term) {
-            const __m256 x = _mm256_set1_ps(job.terms[term].x);
+            const __m256 x = _mm256_broadcast_ss(&job.terms[term].x);
             const float* weights = job.terms[term].weights + first;
 #pragma GCC unroll 8
             for (int i = 0; i < Eights; ++i) {
                 inner[i] = _mm256_add_ps(inner[i], _mm256_mul_ps(x, _mm256_loadu_ps(weights + 8 * i)));
             }
         }
-        for (int i = 0; i < Eights; ++i) sums[i] = _mm256_add_ps(sums[i], inner[i]);
+        for (int i = 0; i < Eights; ++i) {
+            _mm256_storeu_ps(sums + 8 * i, _mm256_add_ps(_mm256_loadu_ps(sums + 8 * i), inner[i]));
+        }
     }
-    for (int i = 0; i < Eights; ++i) _mm256_storeu_ps(job.sums + first + 8 * i, sums[i]);
 }
 
 void add_up(const Sum& job) {

@@ -46,10 +46,10 @@ class Convolution {
                input_.count() * sizeof(Ink) + (input_.places() * groups_ + input_.width + 2) * sizeof(std::uint32_t);
     }
 
-    // A number that is not 0, and its channel within its group.
+    // A number that is not 0, and where it stands in its row, among its group's channels.
     struct Ink {
         float x;
-        std::uint32_t channel;
+        std::uint32_t at;
     };
 
     // Rows of a sketch, on their way.
@@ -122,8 +122,10 @@ class Convolution {
                 const std::size_t at = place * groups_ + group;
                 starts[at] = count;
                 const float* channels = x + at * group_channels_;
-                for (std::uint32_t channel = 0; channel < group_channels_; ++channel) {
-                    if (channels[channel] != 0) ink[count++] = {channels[channel], channel};
+                const std::size_t first = place % input_.width * group_channels_;
+                for (std::size_t channel = 0; channel < group_channels_; ++channel) {
+                    if (channels[channel] == 0) continue;
+                    ink[count++] = {channels[channel], static_cast<std::uint32_t>(first + channel)};
                 }
             }
             starts[(place + 1) * groups_] = count;
@@ -154,21 +156,22 @@ class Convolution {
                        std::size_t group, Term* terms, std::size_t* ends) const {
         const auto& [down, across] = window_;
         const float* group_weights = weights_.data() + group * most_terms() * group_filters_;
-        std::size_t count = 0, parts = 0, part = 0;
+        // Taps that nothing lies between are seen at once.
         const std::size_t left = across.first(column), right = across.end(column);
-        for (std::size_t i = down.first(row); i < down.end(row) && left < right; ++i) {
+        const std::size_t at_once = groups_ == 1 && across.dilation == 1 ? right - left : 1;
+        std::size_t count = 0, parts = 0, part = 0;
+        for (std::size_t i = down.first(row); i < down.end(row); ++i) {
             const std::uint32_t* starts_row = starts + down.at(row, i) * input_.width * groups_;
-            if (starts_row[across.at(column, left) * groups_] ==
-                starts_row[(across.at(column, right - 1) + 1) * groups_]) {
-                continue;
-            }
-            for (std::size_t j = left; j < right; ++j) {
-                const std::uint32_t* start = starts_row + across.at(column, j) * groups_ + group;
-                const std::size_t first = (i * across.kernel + j) * group_channels_;
-                for (const Ink *dot = ink + start[0], *end = ink + start[1]; dot != end; ++dot) {
-                    const std::size_t weight = first + dot->channel;
-                    if (weight / kPart != part && count != 0) ends[parts++] = count;
-                    part = weight / kPart;
+            for (std::size_t j = left; j < right; j += at_once) {
+                const std::size_t at = across.at(column, j);
+                const std::uint32_t* start = starts_row + at * groups_ + group;
+                const std::size_t tap = i * across.kernel + j;
+                for (const Ink *dot = ink + start[0], *end = ink + start[at_once]; dot != end; ++dot) {
+                    const std::size_t weight = tap * group_channels_ + (dot->at - at * group_channels_);
+                    if (weight / kPart != part) {
+                        if (count != 0) ends[parts++] = count;
+                        part = weight / kPart;
+                    }
                     terms[count++] = {dot->x, group_weights + weight * group_filters_};
                 }
             }

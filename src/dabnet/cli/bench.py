@@ -129,7 +129,7 @@ def _print(console: Console, model: str, found: Comparison) -> None:
         memory = [f"{row.memory[part] / 1e6:,.0f}" for part in ("growth", "peak")]
         table.add_row(row.name, row.version.split("+")[0], *rates, *memory)
     console.print(table)
-    table = _table("Where dabnet's time goes, each step at its best", "step", "ms", "share", words=1)
+    table = _table("Where dabnet's time goes on one thread, each step at its best", "step", "ms", "share", words=1)
     total = sum(step["ms"] for step in found.layers)
     for step in found.layers:
         table.add_row(step["step"], f"{step['ms']:.3f}", f"{step['ms'] / total:.1%}")

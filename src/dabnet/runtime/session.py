@@ -109,7 +109,7 @@ class Session:
         return x
 
     def layer_times(self, x: NDArray[np.float32], repeats: int = 10) -> list[tuple[str, float]]:
-        """Give what each step of the network is, and its least time in seconds, for one sketch."""
+        """Give what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
         sketch = np.ascontiguousarray(self._checked(x)[:1])
         times = np.min([self._network.time_steps(sketch) for _ in range(repeats)], axis=0)
         names = [describe(step, self._network.output_shape(i)) for i, step in enumerate(plan(self.model)[0])]
