@@ -266,7 +266,8 @@ struct Tile {
         for (; times != 0; --times, weights += 64) {
             uint8x16_t tables[Pairs][2];
             for (int p = 0; p < Pairs; ++p) {
-                for (int i = 0; i < 2; ++i) tables[p][i] = vld1q_u8(&kTables.rows[0][0] + *at[p]++);
+                for (int i = 0; i < 2; ++i) tables[p][i] = vld1q_u8(&kTables.rows[0][0] + at[p][i]);
+                at[p] += 2;
             }
 #pragma GCC unroll 4
             for (int q = 0; q < Quarters; ++q) {
@@ -349,8 +350,9 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     for (; i + 12 <= count; i += 12, out += 16) {
         const float32x4x3_t xyz = vld3q_f32(channels + i);
         const float32x4_t plus = vaddq_f32(xyz.val[0], xyz.val[1]), minus = vsubq_f32(xyz.val[0], xyz.val[1]);
-        vst4q_f32(out, {{vaddq_f32(plus, xyz.val[2]), vaddq_f32(minus, xyz.val[2]), vsubq_f32(plus, xyz.val[2]),
-                         vsubq_f32(minus, xyz.val[2])}});
+        const float32x4x4_t sums{{vaddq_f32(plus, xyz.val[2]), vaddq_f32(minus, xyz.val[2]),
+                                  vsubq_f32(plus, xyz.val[2]), vsubq_f32(minus, xyz.val[2])}};
+        vst4q_f32(out, sums);
     }
     for (; i < count; i += 3, out += 4) {
         const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
