@@ -22,11 +22,13 @@ from tests.training.conftest import TINY
 import dabnet
 from dabnet.cli import main
 from dabnet.errors import InputError
+from dabnet.networks.catalog import build
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
 from dabnet.training.evaluate import evaluate
-from dabnet.training.fit import fit
+from dabnet.training.fit import fit, take_over
 from dabnet.training.run import begin_run, load_model, open_run
+from dabnet.training.teacher import load_teacher
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -154,6 +156,75 @@ def test_a_network_is_tuned_on_classes_of_ones_own(finished: Path, small_set: Pa
     other = dataclasses.replace(recipe, width=0.25)
     with pytest.raises(InputError, match="is built otherwise"):
         fit(tmp_path / "other", other, SketchSet(small_set), 0, start=load_model(finished), device="cpu")
+
+
+def test_what_has_the_same_name_and_shape_is_taken_over_and_the_rest_stays_new(finished: Path) -> None:
+    start = load_model(finished).net
+    for recipe, classes in ((TINY, 3), (dataclasses.replace(TINY, precision="fprec"), 5)):
+        net = build(**recipe.network_settings(classes))
+        before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        taken, new = take_over(net, start)
+        after, theirs = net.state_dict(), start.state_dict()
+        assert sorted(taken + new) == sorted(after)
+        assert all(torch.equal(after[name], theirs[name]) for name in taken)
+        assert all(torch.equal(after[name], before[name]) for name in new)
+        assert all(name not in theirs or theirs[name].shape != after[name].shape for name in new)
+        assert {"stem.conv.weight", "stage4.1.conv2.branch.conv.weight"} <= set(taken)
+    net = build(**TINY.network_settings(5))
+    assert take_over(net, start)[1] == []
+    images = torch.rand(2, 1, 32, 32)
+    assert torch.equal(net.eval()(images), start.eval()(images))
+
+
+def test_a_student_is_stopped_before_and_after_its_first_epoch_and_ends_with_the_same_weights(
+    finished: Path, small_set: Path, tmp_path: Path
+) -> None:
+    # Both the weights it starts from and its teacher are found again; neither the teacher nor a test is in its folder.
+    whole, stopped = tmp_path / "student", tmp_path / "stopped"
+    recipe = finished.with_name("tiny.toml")
+    arguments = ["--data", small_set, "--fold", 1, "--no-test", "--teacher", finished, "--from", finished]
+    changes = ["--set", "epochs=2", "--set", "precision=wbin", "--set", "teacher_temperature=2"]
+    done = run(recipe, *arguments, *changes, "-o", whole)
+    assert done.returncode == 0, done.stderr
+    assert "tensors are taken over; new: " in done.stdout
+    assert "Not tested. On sketches held back from training, in epoch" in done.stdout
+    assert {path.name for path in whole.iterdir()} == FILES - {"result.json", "confusion.png"}
+    begun = open_run(whole)
+    assert (begun.start, begun.test, begun.recipe.teacher) == (finished.resolve(), False, str(finished.resolve()))
+
+    begin_run(stopped, begun.recipe, begun.data, begun.fold, start=begun.start, test=begun.test)  # and killed at once
+    process = subprocess.Popen(command("--resume", stopped), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not (stopped / "last.ckpt").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    process.kill()
+    process.wait(60)
+    assert len((stopped / "metrics.csv").read_text().splitlines()) == 2
+    done = run("--resume", stopped, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = csv.DictReader((whole / "metrics.csv").read_text().splitlines())
+    best = max(float(row["validation_accuracy"]) for row in rows)
+    assert json.loads(done.stdout)["validation_accuracy"] == best
+    one, two = (torch.load(folder / "last.ckpt", weights_only=True)["state_dict"] for folder in (whole, stopped))
+    assert {name.removeprefix("net.") for name in one} == set(load_model(whole).net.state_dict())
+    assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
+    assert not (stopped / "result.json").exists()
+
+
+def test_a_teacher_that_cannot_teach_is_refused_in_a_sentence(finished: Path) -> None:
+    recipe = dataclasses.replace(TINY, teacher=str(finished))
+    classes = TINY.classes or []
+    assert load_teacher(recipe, classes) is not None
+    assert load_teacher(TINY, classes) is None
+    for student, known, words in (
+        (recipe, ["apple", "car"], r"knows other classes \(5, and 2 are to be learnt\)"),
+        (recipe, classes[::-1], "knows other classes"),
+        (dataclasses.replace(recipe, size=48), classes, r"sees sketches otherwise \(size 32.*not size 48"),
+        (dataclasses.replace(TINY, teacher_share=0.5), classes, "this recipe is for a student"),
+        (dataclasses.replace(TINY, teacher=str(finished.parent)), classes, "has no finished epoch"),
+    ):
+        with pytest.raises(InputError, match=words):
+            load_teacher(student, known)
 
 
 def test_what_cannot_be_done_is_one_sentence_and_loses_nothing(

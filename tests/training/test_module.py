@@ -13,6 +13,7 @@ from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import trace, upper_side
 from dabnet.training.module import Training, learning_rate
 from dabnet.training.recipe import Recipe
+from dabnet.training.teacher import Teacher
 
 
 def batch() -> tuple[Tensor, Tensor]:
@@ -50,6 +51,29 @@ def test_weight_decay_spares_binary_weights_norms_and_biases() -> None:
     assert not decayed & binary
     assert decayed == {id(p) for p in net.parameters() if p.ndim > 1} - binary
     assert everything == {id(p) for p in net.parameters()}
+
+
+@pytest.mark.parametrize(("share", "temperature"), [(0.0, 1.0), (0.3, 1.0), (1.0, 4.0)])
+def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> None:
+    recipe = dataclasses.replace(TINY, label_smoothing=0.1)
+    student, teacher = (build(**{**recipe.network_settings(5), "width": width}) for width in (0.125, 0.25))
+    training = Training(student, recipe, 1, Teacher(teacher, share, temperature))
+    training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
+    (images, labels), before = batch(), {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
+    loss = training.training_step((images, labels), 0)
+
+    logits, answers = student(images).detach().double(), teacher.eval()(images).detach().double()
+    smooth = torch.nn.functional.one_hot(labels, 5) * 0.9 + 0.1 / 5
+    from_labels = -(smooth * logits.log_softmax(1)).sum(1).mean()
+    wanted = (answers / temperature).softmax(1)
+    given = (logits / temperature).softmax(1)
+    from_teacher = temperature**2 * (wanted * (wanted / given).log()).sum(1).mean()
+    assert float(loss.detach()) == pytest.approx(float((1 - share) * from_labels + share * from_teacher), rel=1e-4)
+
+    loss.backward()
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in teacher.state_dict().items())
+    assert not any("teacher" in name for name in training.state_dict())
 
 
 def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> None:

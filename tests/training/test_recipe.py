@@ -85,6 +85,9 @@ def test_changes_are_read_as_toml_or_as_text() -> None:
         ("flip=2", "flip must be from 0 to 1"),
         ("learning_rate=nan", "learning_rate must be from"),
         ("centre=7", "centre must be true or false"),
+        ("teacher=7", "teacher must be the folder of a run"),
+        ("teacher_share=2", "teacher_share must be from 0 to 1"),
+        ("teacher_temperature=0", "teacher_temperature must be from 0.1"),
         ("classes=cat", "classes must be a list of names"),
     ],
 )

@@ -35,7 +35,7 @@ from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe
-from dabnet.training.run import LAST, RUN, begin_run, load_model, open_run
+from dabnet.training.run import LAST, RUN, RunFolder, begin_run, load_model, open_run
 
 FOLD = 0
 """The third of the sketches that the networks are tested on."""
@@ -154,7 +154,7 @@ def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int
 
 def _began_alike(folder: Path, recipe: Recipe, sketches: SketchSet) -> bool:
     with suppress(InputError):
-        return open_run(folder) == (recipe, sketches.path.resolve(), FOLD)
+        return open_run(folder) == RunFolder(recipe, sketches.path.resolve(), FOLD)
     return False
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +19,7 @@ from dabnet.sketches.sources import open_source
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
-from dabnet.training.run import RECIPE, begin_run, load_model, open_run
+from dabnet.training.run import LAST, RECIPE, begin_run, load_model, open_run
 
 
 def train(
@@ -32,8 +34,13 @@ def train(
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     start: Annotated[
-        Path | None, typer.Option("--from", help="Start from the weights of this run or file: to fine-tune it.")
+        Path | None,
+        typer.Option("--from", help="Start from the weights of this run or file, as far as names and shapes agree."),
     ] = None,
+    teacher: Annotated[
+        Path | None, typer.Option(help="Learn from the answers of this run's network, too; as --set teacher=RUN.")
+    ] = None,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Leave the test fold alone: to compare settings.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int, typer.Option(help="Processes that load sketches; 0 loads them in this one.", min=0)] = 0,
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
@@ -43,7 +50,10 @@ def train(
 
     Writes everything to the run's folder, after every epoch. If it is stopped or killed, --resume goes on from the last
     epoch's end, to the same weights. The best epoch is chosen on sketches held back from the training folds; the test
-    fold is looked at once, at the end.
+    fold is looked at once, at the end, or never with --no-test.
+
+    --from starts from what another network learnt, and --teacher learns from its answers: the same classes, but any
+    width and precision.
 
     On several devices or machines: torchrun --nproc-per-node N -m dabnet train ...
     """
@@ -52,26 +62,39 @@ def train(
     first = int(os.environ.get("RANK", 0)) == 0
     console = Console(quiet=as_json or not first)
     if resume is not None:
-        if recipe or data or changes or start:
-            raise InputError("--resume goes on as the run was begun: leave out the recipe, --data, --set and --from.")
-        folder, (settings, data, fold) = resume, open_run(resume)
-        model = None
+        if recipe or data or changes or start or teacher or no_test:
+            raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
+        folder, (settings, data, fold, start, test) = resume, open_run(resume)
+        model = load_model(start) if start and not (folder / LAST).exists() else None
     else:
         if data is None:
             raise InputError("a training needs sketches: give a prepared set with --data.")
         settings, folder = _begin(recipe, start, changes or [], output, fold)
+        test = not no_test
         model = load_model(start) if start else None
+        if teacher or settings.teacher:
+            settings = replace(settings, teacher=str(Path(teacher or settings.teacher or "").resolve()))
         data = _prepared(data, folder, console)
         if first:
-            begin_run(folder, settings, data, fold)
+            begin_run(folder, settings, data, fold, start=start, test=test)
     try:
         found = fit(
-            folder, settings, SketchSet(data), fold, start=model, device=device, workers=workers, console=console
+            folder,
+            settings,
+            SketchSet(data),
+            fold,
+            start=model,
+            test=test,
+            device=device,
+            workers=workers,
+            console=console,
         )
     except Stopped:
         typer.echo(f"Stopped. Every finished epoch is kept: go on with: dabnet train --resume {folder}", err=True)
         raise typer.Exit(130) from None
     if found is None:
+        if first:
+            _tell_best(folder, console, as_json=as_json)
         return
     if as_json:
         typer.echo(json.dumps({"run": str(folder), **found.to_dict()}, indent=2))
@@ -83,6 +106,20 @@ def train(
     )
 
 
+def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
+    """Tell how a run that is not tested did on the sketches that its best epoch was chosen by."""
+    with (folder / "metrics.csv").open() as file:
+        best = max(csv.DictReader(file), key=lambda row: float(row["validation_accuracy"]))
+    epoch, accuracy = int(best["epoch"]), float(best["validation_accuracy"])
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), "epoch": epoch, "validation_accuracy": accuracy}, indent=2))
+    console.print(
+        f"Not tested. On sketches held back from training, in epoch {epoch}: top-1 {accuracy:.1%}. "
+        f"Everything is in {folder}.",
+        highlight=False,
+    )
+
+
 def _begin(
     recipe: Path | None, start: Path | None, changes: list[str], output: Path | None, fold: int
 ) -> tuple[Recipe, Path]:
@@ -90,7 +127,8 @@ def _begin(
     if recipe is not None:
         settings = load_recipe(recipe, changes)
     elif start is not None and (start / RECIPE).exists():
-        settings = change_recipe(load_recipe(start / RECIPE), changes)
+        former = replace(load_recipe(start / RECIPE), teacher=None, teacher_share=None, teacher_temperature=None)
+        settings = change_recipe(former, changes)
     else:
         raise InputError("a training needs a recipe: give one, such as those in recipes/, or a run with --from.")
     name = recipe.stem if recipe is not None else f"{start.name if start else 'run'}-tuned"

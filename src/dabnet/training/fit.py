@@ -26,6 +26,7 @@ from dabnet.training.evaluate import Evaluation, evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
 from dabnet.training.run import LAST, Model, check_checkpoint, load_model
+from dabnet.training.teacher import load_teacher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +47,15 @@ def fit(
     fold: int,
     *,
     start: Model | None = None,
+    test: bool = True,
     device: str = "auto",
     workers: int = 0,
     console: Console | None = None,
 ) -> Evaluation | None:
     """Train in a run's folder, from its last epoch if it has one, and test the best network once, on the fold.
 
-    Under torchrun every process calls this; all but the first get None.
+    `start` gives the first weights, and `test=False` leaves the fold alone and gives None. Under torchrun every process
+    calls this; all but the first get None.
     """
     console = console or Console(quiet=True)
     parts = divide(sketches, recipe, fold)
@@ -62,12 +65,14 @@ def fit(
     if recipe.binary_start is not None:
         for layer in binary_layers(net):
             nn.init.normal_(layer.weight, std=recipe.binary_start)
-    if start is not None:
-        take_over(net, start.net)
+    last = folder / LAST
+    if start is not None and not last.exists():
+        taken, new = take_over(net, start.net)
+        console.print(f"{len(taken)} of {len(taken) + len(new)} tensors are taken over; new: {_name_some(new)}.")
+    teacher = load_teacher(recipe, parts.classes)
     net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     loader = training_loader(sketches, parts, recipe, devices, rank, workers)
     steps = len(loader) // recipe.accumulate
-    last = folder / LAST
     if last.exists():
         check_checkpoint(last, net)
     with _quiet(), _stoppable():
@@ -88,7 +93,7 @@ def fit(
             enable_model_summary=False,
         )
         trainer.fit(
-            Training(net, recipe, steps),
+            Training(net, recipe, steps, teacher),
             loader,
             validation_loader(sketches, parts, recipe, devices, rank, workers),
             ckpt_path=last if last.exists() else None,
@@ -96,31 +101,44 @@ def fit(
         )
         if not trainer.is_global_zero:
             return None
+        draw_curves(folder / "metrics.csv", folder / "curves.png")
+        if (folder / "traces.csv").exists():
+            draw_traces(folder / "traces.csv", folder / "traces.png")
+        if not test:
+            return None
         with console.status("Testing"):
             return _test(folder, sketches, parts, recipe)
 
 
 def _test(folder: Path, sketches: SketchSet, parts: Any, recipe: Recipe) -> Evaluation:
-    """Look at the test fold, once, and leave the figures and the pictures."""
+    """Look at the test fold, once, and leave the figures and a picture."""
     best = load_model(folder)
     found = evaluate(
         best.net, sketches, parts.test, best.raster, crops=recipe.crops, labels=parts.labels, class_names=best.classes
     )
     write_beside(folder / "result.json", (json.dumps(found.to_dict(), indent=2) + "\n").encode(), then="resume the run")
-    draw_curves(folder / "metrics.csv", folder / "curves.png")
     draw_confusion(found, folder / "confusion.png")
-    if (folder / "traces.csv").exists():
-        draw_traces(folder / "traces.csv", folder / "traces.png")
     return found
 
 
-def take_over(net: nn.Module, start: nn.Module) -> None:
-    """Start from another network's weights; a last layer for other classes starts anew."""
+def take_over(net: nn.Module, start: nn.Module) -> tuple[list[str], list[str]]:
+    """Start from another network's weights, and name the tensors that were taken over and those that stay new.
+
+    Whatever has the same name and shape is taken over. So a last layer for other classes starts anew, and a binary
+    network can start from a real one.
+    """
     mine, theirs = net.state_dict(), start.state_dict()
     fitting = {name: tensor for name, tensor in theirs.items() if name in mine and tensor.shape == mine[name].shape}
-    if len(fitting) < 0.8 * len(mine):
-        raise InputError("the network to start from is built otherwise: use the recipe that it was trained with.")
+    if not any(tensor.ndim > 1 for tensor in fitting.values()):
+        raise InputError("the network to start from is built otherwise: use the network and width of its recipe.")
     net.load_state_dict({**mine, **fitting})
+    return list(fitting), [name for name in mine if name not in fitting]
+
+
+def _name_some(names: list[str], most: int = 4) -> str:
+    """Name the first few, and count the others."""
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return ", ".join(names[:most] + more) or "none"
 
 
 @contextmanager

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from dabnet.training.recipe import Recipe
+    from dabnet.training.teacher import Teacher
 
 WARM_UP = 0.3
 """Share of a one-cycle training in which the learning rate rises."""
@@ -32,9 +33,9 @@ WARM_UP = 0.3
 class Training(LightningModule):
     """A network, its loss, its optimizer and its constraint."""
 
-    def __init__(self, net: nn.Module, recipe: Recipe, steps_an_epoch: int) -> None:
+    def __init__(self, net: nn.Module, recipe: Recipe, steps_an_epoch: int, teacher: Teacher | None = None) -> None:
         super().__init__()
-        self.net, self.recipe, self.steps_an_epoch = net, recipe, steps_an_epoch
+        self.net, self.recipe, self.steps_an_epoch, self._teacher = net, recipe, steps_an_epoch, teacher
 
     def on_train_start(self) -> None:
         """Constrain the weights before the first step; a run that goes on has done so."""
@@ -46,6 +47,8 @@ class Training(LightningModule):
         images, labels = batch
         logits = self.net(images)
         loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        if self._teacher is not None:
+            loss = self._teacher.mix(loss, logits, self._teacher.answer(images))
         if not torch.isfinite(loss):
             raise NonFiniteError(self._explain(images))
         self._note("train", loss, logits, labels)

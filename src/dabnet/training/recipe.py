@@ -74,6 +74,12 @@ class Recipe:
     weight_decay: float = 0.0
     """Never on binary weights, norms and biases."""
     label_smoothing: float = 0.0
+    teacher: str | None = None
+    """A run whose network is learnt from, beside the labels; left out, there is none."""
+    teacher_share: float | None = None
+    """How much of the loss is the teacher's, from 0 to 1; left out, half with a teacher."""
+    teacher_temperature: float | None = None
+    """How much the teacher's answers are softened; left out, not at all (1)."""
     arithmetic: Arithmetic = "32-true"
     seed: int = 0
     validation: float = 0.1
@@ -107,6 +113,11 @@ class Recipe:
                 raise InputError(f"the recipe's {name} must be a whole number, not {getattr(self, name)!r}.")
         if self.binary_start is not None:
             check_number("the recipe's binary_start", self.binary_start, (1e-4, 1))
+        for name, limits in (("teacher_share", (0, 1)), ("teacher_temperature", (0.1, 100))):
+            if getattr(self, name) is not None:
+                check_number(f"the recipe's {name}", getattr(self, name), limits)
+        if not (self.teacher is None or isinstance(self.teacher, str)):
+            raise InputError(f"the recipe's teacher must be the folder of a run, not {self.teacher!r}.")
         if not isinstance(self.centre, bool):
             raise InputError(f"the recipe's centre must be true or false, not {self.centre!r}.")
         if self.classes is not None and not (

@@ -1,7 +1,7 @@
 """A run's folder: the recipe, the weights, and what happened, so that it can be resumed, loaded and looked at.
 
 recipe.toml         every setting, with the changes of the command line
-run.json            data set, fold, classes
+run.json            data set, fold, the weights it started from, whether to test
 metrics.csv         a row an epoch
 traces.csv          a row an epoch and binary layer: alpha, beta, K/n, flips, error
 last.ckpt           all that it takes to go on
@@ -98,9 +98,13 @@ class RunFolder(NamedTuple):
     recipe: Recipe
     data: Path
     fold: int
+    start: Path | None = None
+    test: bool = True
 
 
-def begin_run(folder: Path, recipe: Recipe, data: Path, fold: int) -> None:
+def begin_run(
+    folder: Path, recipe: Recipe, data: Path, fold: int, *, start: Path | None = None, test: bool = True
+) -> None:
     """Make a run's folder, and note what it is begun with."""
     if (folder / RUN).exists():
         raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
@@ -109,16 +113,27 @@ def begin_run(folder: Path, recipe: Recipe, data: Path, fold: int) -> None:
     except OSError as problem:
         raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
     write_beside(folder / RECIPE, recipe.to_toml().encode(), then="resume the run")
-    write_beside(
-        folder / RUN, json.dumps({"data": str(data.resolve()), "fold": fold}, indent=2).encode(), then="resume the run"
-    )
+    about = {
+        "data": str(data.resolve()),
+        "fold": fold,
+        "start": None if start is None else str(start.resolve()),
+        "test": test,
+    }
+    write_beside(folder / RUN, json.dumps(about, indent=2).encode(), then="resume the run")
 
 
 def open_run(folder: Path) -> RunFolder:
     """Read what a run was begun with."""
     try:
         about = json.loads((folder / RUN).read_text())
-        return RunFolder(load_recipe(folder / RECIPE), Path(about["data"]), int(about["fold"]))
+        start = about.get("start")
+        return RunFolder(
+            load_recipe(folder / RECIPE),
+            Path(about["data"]),
+            int(about["fold"]),
+            None if start is None else Path(start),
+            bool(about.get("test", True)),
+        )
     except (OSError, ValueError, KeyError, TypeError) as problem:
         if isinstance(problem, InputError):
             raise
