@@ -150,7 +150,7 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
     close_fence(workspace, lines_ * kLine);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         fence(open_fence, step);
-        run_step(step, workspace, workspace, 0, 1, false);
+        run_step(step, workspace, workspace, 0, steps_[step].layer->pieces(), false);
         stopwatch.note(step);
         fence(close_fence, step);
     }
@@ -160,17 +160,22 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
 
 void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces) const {
     if (threads_ == 1) return run_alone(sketch, answers, workspaces[0]);
-    // Several parts for each thread, so that one that was held up leaves some of its own to the others.
-    const std::size_t most = 4 * static_cast<std::size_t>(threads_);
-    const auto parts_of = [&](std::size_t step) { return std::min(most, steps_[step].layer->pieces()); };
+    // A large part for each thread, then two small ones, so that one that was held up leaves some of its own to others.
+    const auto threads = static_cast<std::size_t>(threads_);
+    const auto start = [&](std::size_t part, std::size_t pieces) {
+        return pieces * (part <= threads ? 6 * part : 5 * threads + part) / (8 * threads);
+    };
     put_in(sketch, workspaces[0]);
     std::deque<Parts> parts;
-    for (std::size_t step = 0; step < steps_.size(); ++step) parts.emplace_back(parts_of(step));
+    for (std::size_t step = 0; step < steps_.size(); ++step) parts.emplace_back(3 * threads);
     team_.run([&](int thread) {
         for (std::size_t step = 0; step < steps_.size(); ++step) {
+            const std::size_t pieces = steps_[step].layer->pieces();
             bool is_used = false;
             parts[step].share([&](std::size_t part) {
-                run_step(step, workspaces[0], workspaces[thread], part, parts_of(step), is_used);
+                const std::size_t from = start(part, pieces), to = start(part + 1, pieces);
+                if (from == to) return;
+                run_step(step, workspaces[0], workspaces[thread], from, to, is_used);
                 is_used = true;
             });
         }
@@ -178,22 +183,24 @@ void Network::run_together(const float* sketch, float* answers, const Borrowed& 
     take_out(workspaces[0], answers);
 }
 
-// Runs the pieces of one of several equal parts.
-void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t part, std::size_t parts,
+// Runs pieces [from, to) of a step.
+void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t from, std::size_t to,
                        bool is_used) const {
     const auto& [layer, inputs, outputs] = steps_[step];
-    const std::size_t pieces = layer->pieces();
     std::vector<const void*> in;
     std::vector<void*> out;
     for (std::size_t value : inputs) in.push_back(values + offsets_[value]);
     for (std::size_t value : outputs) out.push_back(values + offsets_[value]);
-    layer->run(
-        {in.data(), out.data(), pieces * part / parts, pieces * (part + 1) / parts, scratch + scratch_, is_used});
+    layer->run({in.data(), out.data(), from, to, scratch + scratch_, is_used});
 }
 
 void Network::put_in(const float* sketch, Line* workspace) const {
     const Shape& in = shapes_.front();
     auto* input = reinterpret_cast<float*>(workspace + offsets_.front());
+    if (in.channels == 1) {
+        std::copy(sketch, sketch + in.places(), input);
+        return;
+    }
     for (std::size_t c = 0; c < in.channels; ++c) {
         for (std::size_t place = 0; place < in.places(); ++place) {
             input[place * in.channels + c] = sketch[c * in.places() + place];

@@ -125,8 +125,7 @@ class Network {
     // Notes the seconds that each step takes, if asked.
     void run_alone(const float* sketch, float* answers, Line* workspace, double* seconds = nullptr) const;
     void run_together(const float* sketch, float* answers, const Borrowed& workspaces) const;
-    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t part, std::size_t parts,
-                  bool is_used) const;
+    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t from, std::size_t to, bool is_used) const;
     void put_in(const float* sketch, Line* workspace) const;
     void take_out(const Line* workspace, float* answers) const;
 
