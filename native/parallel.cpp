@@ -33,6 +33,8 @@ long this_process() {
 #endif
 }
 
+constexpr int kAwake = 10000;  // turns of a waiting loop, some 150 us
+
 void call(void* work) { (*static_cast<const std::function<void()>*>(work))(); }
 
 }  // namespace
@@ -81,14 +83,22 @@ void Team::run(const std::function<void(int)>& work) {
     }
     wake_.notify_all();
     work(0);
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        work_ = nullptr;
+    }
+    for (int turn = 0; turn < kAwake && at_work_.load(std::memory_order_acquire) != 0; ++turn) rest(0);
     std::unique_lock<std::mutex> lock(mutex_);
-    work_ = nullptr;
     finished_.wait(lock, [this] { return at_work_ == 0; });
 }
 
 void Team::serve(int member) {
     std::unique_lock<std::mutex> lock(mutex_);
     for (unsigned round = 0;;) {
+        lock.unlock();
+        for (int turn = 0; turn < kAwake && round_.load(std::memory_order_acquire) == round && !is_over_; ++turn)
+            rest(0);
+        lock.lock();
         wake_.wait(lock, [&] { return is_over_ || (round_ != round && work_ != nullptr); });
         if (is_over_) return;
         round = round_;
@@ -101,7 +111,7 @@ void Team::serve(int member) {
     }
 }
 
-void Parts::rest(int turn) {
+void rest(int turn) {
     constexpr int kTurns = 2000;  // some 30 us
     if (turn >= kTurns) return std::this_thread::yield();
 #if defined(__x86_64__)

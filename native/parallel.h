@@ -15,7 +15,8 @@ namespace dabnet {
 // `work` takes its pieces from a counter, so that any number of threads gets everything done. It must not throw.
 void work_together(int threads, const std::function<void()>& work);
 
-// Threads that sleep until there is work. They are started when they are first needed.
+// Threads that sleep until there is work, but first stay awake for a moment, since more often comes at once. They are
+// started when they are first needed.
 class Team {
    public:
     explicit Team(int size) : size_(size) {}
@@ -37,13 +38,16 @@ class Team {
     long process_ = 0;  // the one that the threads live in
     std::vector<std::thread> threads_;
 
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // held where what follows is changed
     std::condition_variable wake_, finished_;
     const std::function<void(int)>* work_ = nullptr;  // null when it is too late to begin
-    unsigned round_ = 0;
-    int at_work_ = 0;
-    bool is_over_ = false;
+    std::atomic<unsigned> round_{0};
+    std::atomic<int> at_work_{0};
+    std::atomic<bool> is_over_{false};
 };
+
+// Waits a little: in a loop, since that is far shorter than a sleep, and later others may have the core.
+void rest(int turn);
 
 // Work of one step, in parts that threads take as they come.
 class Parts {
@@ -61,9 +65,6 @@ class Parts {
     }
 
    private:
-    // Waits a little: in a loop, since it is far shorter than a sleep, and later others may have the core.
-    static void rest(int turn);
-
     const std::size_t count_;
     std::atomic<std::size_t> next_{0}, done_{0};
 };
