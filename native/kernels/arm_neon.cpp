@@ -330,13 +330,9 @@ void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        for (std::uint32_t i = 0; i < pair->places; ++i) {
-            if (job.finish->signs_count == 1) {
-                finish_counts<1>(job, pair->place + i, n, counts[i]);
-            } else {
-                finish_counts<kMostSigns>(job, pair->place + i, n, counts[i]);
-            }
-        }
+        const auto finish_place = job.finish->signs_count == 1 ? finish_counts<1> : finish_counts<kMostSigns>;
+        finish_place(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) finish_place(job, pair->second, n, counts[1]);
     }
 }
 

@@ -45,18 +45,17 @@ struct Finish {
     float low, high;     // what real numbers are clamped to where there is no slope
 };
 
-// Two places side by side, or the last one of a row.
+// Two places that are done at once.
 struct Pair {
-    std::uint32_t start;  // where its top left tap stands in the input
-    std::uint32_t place;  // the number of the first place
-    std::uint32_t places;
+    std::uint32_t start;          // where their top left tap stands in the input
+    std::uint32_t first, second;  // their numbers; the same if there is only one
 };
 
 // A convolution of signs by tables, at some places and for up to 64 filters.
 //
-// The input is paired: for each 4 channels of a place it has 16 (17 a + b), where a and b are the 4 bits there and as
-// many columns further as the window's stride: the place in one byte of a table of what two places side by side see. A
-// padded place has 16 for its bits.
+// The input is paired: for each 4 channels of a place it has 16 (17 a + b), where a is the 4 bits there, and b those
+// that the pair's second place sees when its first sees a: that is where their row stands in a table. Padding has 16
+// for its bits.
 //
 // Groups of 4 channels that stand side by side are taken six at a time, what is left of them two at a time: `sixes` and
 // `twos` say where. The weights of 64 filters stand together, 64 bytes for two groups: a filter's byte has the first

@@ -372,7 +372,8 @@ void run_tile(const TableJob& job, const Pair* pairs, std::size_t n, FinishCount
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        for (std::uint32_t i = 0; i < pair->places; ++i) finish_place(job, pair->place + i, n, counts[i]);
+        finish_place(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) finish_place(job, pair->second, n, counts[1]);
     }
 }
 

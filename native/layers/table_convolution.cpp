@@ -11,6 +11,9 @@ constexpr std::size_t kPiece = 2;         // pairs of places
 constexpr std::size_t kMostTaps = 32000;  // of a filter: dot products have 16 bits
 
 // A convolution of signs by tables; kernels.h says how inputs and weights stand in memory.
+//
+// Two places side by side are a pair. Where a row has an odd number, its last place is left over; two such ones, one
+// above the other, are a pair too, whose input stands in more columns of the map.
 class TableConvolution : public Layer {
    public:
     TableConvolution(const Kernels& kernels, Budget& budget, const Shape& input, const Window& window,
@@ -21,8 +24,10 @@ class TableConvolution : public Layer {
           filters_(filters),
           pad_with_ones_(pad_with_ones),
           nibbles_((input.channels + 7) / 8 * 2),
-          map_(window, nibbles_),
-          work_{(filters + kBlock - 1) / kBlock, window.down.places * ((window.across.places + 1) / 2), kPiece},
+          columns_(window.across.extent()),
+          tall_columns_(window.across.places % 2 == 0 ? 0 : (window.across.kernel - 1) * window.across.dilation + 1),
+          map_(window, nibbles_, tall_columns_),
+          work_{(filters + kBlock - 1) / kBlock, count_pairs(window), kPiece},
           finisher_(budget, filters, followers) {
         const std::size_t taps = window.taps();
         budget.take(work_.blocks * (taps * nibbles_ / 2 * sizeof(Line) + 3 * kBlock * sizeof(float)));
@@ -35,20 +40,17 @@ class TableConvolution : public Layer {
         bias_ = filled_up(weights.bias, filters);
         for (std::size_t row = 0; row < window.down.places; ++row) {
             for (std::size_t column = 0; column < window.across.places; ++column) bases_.push_back(base(row, column));
-            for (std::size_t column = 0; column < window.across.places; column += 2) {
-                pairs_.push_back({static_cast<std::uint32_t>(map_.start(window, row, column)),
-                                  static_cast<std::uint32_t>(row * window.across.places + column),
-                                  column + 1 < window.across.places ? 2u : 1u});
-            }
         }
+        find_pairs();
     }
 
     std::size_t pieces() const override { return work_.pieces(); }
 
-    // Each place's sum, the sums of columns, what a window sums to, the paired map, and a row before it is paired.
+    // Each place's sum, the sums of columns, what a window sums to, the paired map, a row before it is paired, and the
+    // columns of places one above the other.
     std::size_t scratch_bytes() const override {
         return (map_.rows * map_.columns + map_.columns + window_.places()) * sizeof(std::int32_t) +
-               map_.size() * sizeof(std::uint16_t) + row_bytes();
+               map_.size() * sizeof(std::uint16_t) + row_bytes() + tall_bytes();
     }
 
     void run(const Job& job) const override {
@@ -60,8 +62,9 @@ class TableConvolution : public Layer {
 
         const auto [first, end] = work_.to_prepare(job);
         if (first < end) {
-            const std::size_t first_row = pairs_[first].place / window_.across.places;
-            const std::size_t end_row = pairs_[end - 1].place / window_.across.places + 1;
+            std::size_t first_row = pairs_[first].first / window_.across.places;
+            if (tall_columns_ != 0) first_row -= first_row % 2;  // a pair may reach up to the row before
+            const std::size_t end_row = pairs_[end - 1].second / window_.across.places + 1;
             pair_rows(job.input<std::uint64_t>(), first_row, end_row, paired, row_bytes, place_sums);
             for (std::size_t row = first_row; row < end_row && !middle_.empty(); ++row) {
                 add_windows(window_, map_.columns, place_sums, row, column_sums, sums + row * window_.across.places);
@@ -136,26 +139,64 @@ class TableConvolution : public Layer {
 
     std::size_t lines_a_block() const { return window_.taps() * nibbles_ / 2; }
 
+    static std::size_t count_pairs(const Window& window) {
+        const std::size_t tall = window.across.places % 2 == 0 ? 0 : (window.down.places + 1) / 2;
+        return window.down.places * (window.across.places / 2) + tall;
+    }
+
+    // Rows come two at a time, then the pair of their last places, if these are left over.
+    void find_pairs() {
+        const auto& [down, across] = window_;
+        const auto add = [&](std::size_t start, std::size_t first, std::size_t second) {
+            pairs_.push_back({static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(first),
+                              static_cast<std::uint32_t>(second)});
+        };
+        for (std::size_t row = 0; row < down.places; ++row) {
+            const std::size_t place = row * across.places;
+            for (std::size_t column = 0; column + 1 < across.places; column += 2) {
+                add(map_.start(window_, row, column), place + column, place + column + 1);
+            }
+            const std::size_t last = place + across.places - 1;
+            if (tall_columns_ == 0) continue;
+            if (row % 2 == 1) {
+                add(map_.start(window_, row - 1, 0) + columns_ * nibbles_, last - across.places, last);
+            } else if (row + 1 == down.places) {
+                add(map_.start(window_, row, across.places - 1), last, last);
+            }
+        }
+    }
+
     // A row and what stands beside its last place, one stride further.
-    std::size_t row_bytes() const { return (map_.columns + window_.across.stride) * nibbles_; }
+    std::size_t row_bytes() const { return (columns_ + window_.across.stride) * nibbles_; }
+
+    // The last columns of all rows, and of those that their partners would be in.
+    std::size_t tall_bytes() const { return (map_.rows + window_.down.stride) * tall_columns_ * nibbles_; }
 
     // Pairs the padded map's rows that rows [from, to) of places see, and adds each place's signs up.
     void pair_rows(const std::uint64_t* x, std::size_t from, std::size_t to, std::uint16_t* paired,
                    std::uint8_t* row_bytes, std::int32_t* place_sums) const {
-        const std::size_t length = map_.columns * nibbles_;
-        std::fill(row_bytes + length, row_bytes + this->row_bytes(), kPadding);
+        const std::size_t length = columns_ * nibbles_, tall = tall_columns_ * nibbles_;
+        std::uint8_t* tall_bytes = row_bytes + this->row_bytes();
+        std::fill(row_bytes + length, tall_bytes + this->tall_bytes(), kPadding);
         each_row_seen(window_.down, from, to, [&](std::size_t row) {
             spread_row(x, row, row_bytes, place_sums + row * map_.columns);
-            kernels_.pair_up(row_bytes, row_bytes + window_.across.stride * nibbles_, length, paired + row * length);
+            kernels_.pair_up(row_bytes, row_bytes + window_.across.stride * nibbles_, length,
+                             paired + row * (length + tall));
+            std::copy(row_bytes + length - tall, row_bytes + length, tall_bytes + row * tall);
+        });
+        if (tall == 0) return;
+        each_row_seen(window_.down, from, to, [&](std::size_t row) {
+            kernels_.pair_up(tall_bytes + row * tall, tall_bytes + (row + window_.down.stride) * tall, tall,
+                             paired + row * (length + tall) + length);
         });
     }
 
     void spread_row(const std::uint64_t* x, std::size_t row, std::uint8_t* spread, std::int32_t* place_sums) const {
         const auto& [down, across] = window_;
-        std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
+        std::size_t left = columns_, right = columns_;  // the map's columns are between them
         if (row >= down.before && row - down.before < input_.height) {
-            left = std::min(across.before, map_.columns);
-            right = std::min(across.before + input_.width, map_.columns);
+            left = std::min(across.before, columns_);
+            right = std::min(across.before + input_.width, columns_);
         }
         for (std::size_t column = 0; column < left; ++column) pad(spread + column * nibbles_, place_sums + column);
         if (left < right) {
@@ -163,9 +204,10 @@ class TableConvolution : public Layer {
             spread_places(words, right - left, spread + left * nibbles_);
             if (!middle_.empty()) kernels_.add_signs(words, right - left, input_.channels, place_sums + left);
         }
-        for (std::size_t column = right; column < map_.columns; ++column) {
+        for (std::size_t column = right; column < columns_; ++column) {
             pad(spread + column * nibbles_, place_sums + column);
         }
+        std::fill(place_sums + columns_, place_sums + map_.columns, 0);
     }
 
     void spread_places(const std::uint64_t* words, std::size_t places, std::uint8_t* spread) const {
@@ -199,7 +241,8 @@ class TableConvolution : public Layer {
     Window window_;
     std::size_t filters_;
     bool pad_with_ones_;
-    std::size_t nibbles_;  // of a place, even
+    std::size_t nibbles_;                 // of a place, even
+    std::size_t columns_, tall_columns_;  // of a row, and of places one above the other
     PaddedMap map_;
     Blocks work_;                         // in pairs of places
     std::vector<std::uint32_t> offsets_;  // of sixes, then of twos

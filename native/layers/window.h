@@ -41,15 +41,16 @@ struct Window {
     std::size_t taps() const { return down.kernel * across.kernel; }
 };
 
-// A map with its padding, in which a window's taps stand side by side in runs, `length` numbers a place.
+// A map with its padding, in which a window's taps stand side by side in runs, `length` numbers a place. Its rows may
+// be longer than the window needs.
 struct PaddedMap {
     std::size_t rows, columns;
     std::size_t length;
     std::vector<std::size_t> runs;  // where each starts, from the top left tap
     std::size_t run_length;
 
-    PaddedMap(const Window& window, std::size_t numbers_a_place)
-        : rows(window.down.extent()), columns(window.across.extent()), length(numbers_a_place) {
+    PaddedMap(const Window& window, std::size_t numbers_a_place, std::size_t more_columns = 0)
+        : rows(window.down.extent()), columns(window.across.extent() + more_columns), length(numbers_a_place) {
         const auto& [down, across] = window;
         const bool are_joined = across.dilation == 1;  // nothing lies between taps
         run_length = are_joined ? across.kernel * length : length;
