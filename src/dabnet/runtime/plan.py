@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dabnet.packed.bits import pack, unpack
-from dabnet.packed.model import Add, AvgPool, Clamp, Concat, Conv, MaxPool, Node, PRelu, Relu, Sign, Windowed
+from dabnet.packed.model import (
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    Add,
+    AvgPool,
+    Clamp,
+    Concat,
+    Conv,
+    MaxPool,
+    Node,
+    PRelu,
+    Relu,
+    Sign,
+    Windowed,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -247,4 +261,12 @@ def describe(step: Step, output: tuple[int, int, int]) -> str:
     return f"{name}{''.join(f' + {what}' for what in done)}, to {'x'.join(map(str, output))}"
 
 
-_NAMES: dict[type, str] = {MaxPool: "max-pool", AvgPool: "mean pool", Concat: "join", Relu: "ReLU", PRelu: "PReLU"}
+_NAMES: dict[type, str] = {
+    MaxPool: "max-pool",
+    AvgPool: "mean pool",
+    AdaptiveMaxPool: "max-pool",
+    AdaptiveAvgPool: "mean pool",
+    Concat: "join",
+    Relu: "ReLU",
+    PRelu: "PReLU",
+}
