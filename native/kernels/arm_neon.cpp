@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "kernels.h"
+#include "tables.h"
 
 namespace dabnet {
 namespace {
@@ -190,27 +191,6 @@ inline float32x4_t scaled(const Job& job, std::size_t filter, float32x4_t x, flo
     if (job.middle != nullptr) value = vaddq_f32(value, vmulq_f32(vld1q_f32(job.middle + filter), sum));
     return job.bias == nullptr ? value : vaddq_f32(value, vld1q_f32(job.bias + filter));
 }
-
-constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
-
-struct Tables {
-    alignas(64) std::uint8_t rows[kStates * kStates][16];
-    constexpr Tables() : rows{} {
-        for (int a = 0; a < kStates; ++a) {
-            for (int b = 0; b < kStates; ++b) {
-                for (int w = 0; w < 16; ++w) {
-                    rows[kStates * a + b][w] = static_cast<std::uint8_t>(differing(a, w) + 16 * differing(b, w));
-                }
-            }
-        }
-    }
-    static constexpr int differing(int bits, int w) {
-        if (bits == 16) return 2;
-        const int differ = bits ^ w;
-        return (differ & 1) + (differ >> 1 & 1) + (differ >> 2 & 1) + (differ >> 3 & 1);
-    }
-};
-constexpr Tables kTables;
 
 // The counts of `Pairs` pairs of places and 16 * `Quarters` filters.
 //

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernels.h"
+#include "tables.h"
 
 namespace dabnet {
 namespace {
@@ -192,27 +193,6 @@ void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t
         finish_values<AnyFinish>(job, place, first, n, values);
     }
 }
-
-constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
-
-struct Tables {
-    alignas(64) std::uint8_t rows[kStates * kStates][16];
-    constexpr Tables() : rows{} {
-        for (int a = 0; a < kStates; ++a) {
-            for (int b = 0; b < kStates; ++b) {
-                for (int w = 0; w < 16; ++w) {
-                    rows[kStates * a + b][w] = static_cast<std::uint8_t>(differing(a, w) + 16 * differing(b, w));
-                }
-            }
-        }
-    }
-    static constexpr int differing(int bits, int w) {
-        if (bits == 16) return 2;
-        const int differ = bits ^ w;
-        return (differ & 1) + (differ >> 1 & 1) + (differ >> 2 & 1) + (differ >> 3 & 1);
-    }
-};
-constexpr Tables kTables;
 
 inline __m256i table_at(std::uint16_t offset) {
     const std::uint8_t* row = &kTables.rows[0][0] + offset;
