@@ -51,22 +51,26 @@ void work_together(int threads, const std::function<void()>& work) {
 }
 
 Team::~Team() {
-    if (process_ != this_process()) {  // a forked process has no threads to end
-        for (std::thread& thread : threads_) thread.detach();
+    if (members_ == nullptr) return;
+    if (process_ != this_process()) {
+        // A forked process has no threads to end, and what they were waiting for cannot be taken apart: it is left.
+        static_cast<void>(members_.release());
         return;
     }
     {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        is_over_ = true;
+        const std::lock_guard<std::mutex> lock(members_->mutex);
+        members_->is_over = true;
     }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    members_->wake.notify_all();
+    for (std::thread& thread : members_->threads) thread.join();
 }
 
 void Team::start() {
     process_ = this_process();
+    members_ = std::make_unique<Members>();
+    Members& members = *members_;
     try {
-        for (int member = 1; member < size_; ++member) threads_.emplace_back([this, member] { serve(member); });
+        for (int i = 1; i < size_; ++i) members.threads.emplace_back([&members, i] { members.serve(i); });
     } catch (const std::system_error&) {  // there are no more threads to be had
     }
 }
@@ -74,40 +78,38 @@ void Team::start() {
 void Team::run(const std::function<void(int)>& work) {
     const std::unique_lock<std::mutex> only_one(in_use_, std::try_to_lock);
     if (size_ == 1 || !only_one.owns_lock()) return work(0);
-    if (process_ == 0) start();
+    if (members_ == nullptr) start();
     if (process_ != this_process()) return work(0);
+    Members& members = *members_;
     {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        work_ = &work;
-        ++round_;
+        const std::lock_guard<std::mutex> lock(members.mutex);
+        members.work = &work;
+        ++members.round;
     }
-    wake_.notify_all();
+    members.wake.notify_all();
     work(0);
     {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        work_ = nullptr;
+        const std::lock_guard<std::mutex> lock(members.mutex);
+        members.work = nullptr;
     }
-    for (int turn = 0; turn < kAwake && at_work_.load(std::memory_order_acquire) != 0; ++turn) rest(0);
-    std::unique_lock<std::mutex> lock(mutex_);
-    finished_.wait(lock, [this] { return at_work_ == 0; });
+    for (int turn = 0; turn < kAwake && members.at_work.load(std::memory_order_acquire) != 0; ++turn) rest(0);
+    std::unique_lock<std::mutex> lock(members.mutex);
+    members.finished.wait(lock, [&] { return members.at_work == 0; });
 }
 
-void Team::serve(int member) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (unsigned round = 0;;) {
+void Team::Members::serve(int member) {
+    for (unsigned seen = 0;;) {
+        for (int turn = 0; turn < kAwake && round.load(std::memory_order_acquire) == seen && !is_over; ++turn) rest(0);
+        std::unique_lock<std::mutex> lock(mutex);
+        wake.wait(lock, [&] { return is_over || (round != seen && work != nullptr); });
+        if (is_over) return;
+        seen = round;
+        const auto& to_do = *work;
+        ++at_work;
         lock.unlock();
-        for (int turn = 0; turn < kAwake && round_.load(std::memory_order_acquire) == round && !is_over_; ++turn)
-            rest(0);
+        to_do(member);
         lock.lock();
-        wake_.wait(lock, [&] { return is_over_ || (round_ != round && work_ != nullptr); });
-        if (is_over_) return;
-        round = round_;
-        const auto& work = *work_;
-        ++at_work_;
-        lock.unlock();
-        work(member);
-        lock.lock();
-        if (--at_work_ == 0) finished_.notify_one();
+        if (--at_work == 0) finished.notify_one();
     }
 }
 

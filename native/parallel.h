@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -30,20 +31,25 @@ class Team {
     void run(const std::function<void(int)>& work);
 
    private:
+    // The threads, and what they and their callers tell each other; changed only while `mutex` is held.
+    struct Members {
+        std::mutex mutex;
+        std::condition_variable wake, finished;
+        const std::function<void(int)>* work = nullptr;  // null when it is too late to begin
+        std::atomic<unsigned> round{0};
+        std::atomic<int> at_work{0};
+        std::atomic<bool> is_over{false};
+        std::vector<std::thread> threads;
+
+        void serve(int member);
+    };
+
     void start();
-    void serve(int member);
 
     const int size_;
     std::mutex in_use_;
     long process_ = 0;  // the one that the threads live in
-    std::vector<std::thread> threads_;
-
-    std::mutex mutex_;  // held where what follows is changed
-    std::condition_variable wake_, finished_;
-    const std::function<void(int)>* work_ = nullptr;  // null when it is too late to begin
-    std::atomic<unsigned> round_{0};
-    std::atomic<int> at_work_{0};
-    std::atomic<bool> is_over_{false};
+    std::unique_ptr<Members> members_;
 };
 
 // Waits a little: in a loop, since that is far shorter than a sleep, and later others may have the core.
