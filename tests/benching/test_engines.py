@@ -74,7 +74,7 @@ def test_a_binary_graph_needs_signs(tmp_path: Path) -> None:
 def test_torchs_twin_of_any_model_gives_the_references_answers(model: Model, seed: int) -> None:
     twin = real_twin(model)
     assume(not any(isinstance(node, AvgPool) and node.dilation != (1, 1) for node in twin.nodes))
-    # Some convolutions in groups crash torch 2.13 itself, and no network of ours has any.
+    # A convolution in groups once crashed in torch, for a reason that was not found; no network of ours has any.
     assume(all(node.groups == 1 for node in twin.nodes if isinstance(node, Conv)))
     x = sketches(model, 2, seed)
     expected = reference.answers(twin, x)
