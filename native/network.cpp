@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kLine = 64;  // bytes of a cache line: values start at one
 
+constexpr std::size_t kMostPieces = UINT32_MAX;  // of a step, that Stretches can share
+
 std::size_t lines_of(std::size_t bytes) { return (bytes + kLine - 1) / kLine; }
 
 // Where a value stands, and the last step at which it is needed.
@@ -67,6 +69,7 @@ std::size_t Network::add(std::unique_ptr<Layer> layer, std::vector<std::size_t> 
         values.push_back(shapes_.size());
         shapes_.push_back(output);
     }
+    if (layer->pieces() > kMostPieces) throw TooLarge{kMostPieces};
     const std::size_t first = values.front();
     steps_.push_back({std::move(layer), std::move(inputs), std::move(values)});
     return first;
@@ -150,57 +153,52 @@ void Network::run_alone(const float* sketch, float* answers, Line* workspace, do
     close_fence(workspace, lines_ * kLine);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         fence(open_fence, step);
-        run_step(step, workspace, workspace, 0, steps_[step].layer->pieces(), false);
+        run_step(step, {sketch, workspace}, workspace, 0, steps_[step].layer->pieces(), false);
         stopwatch.note(step);
         fence(close_fence, step);
     }
     open_fence(workspace, lines_ * kLine);
-    take_out(workspace, answers);
+    take_out({sketch, workspace}, answers);
 }
 
 void Network::run_together(const float* sketch, float* answers, const Borrowed& workspaces) const {
     if (threads_ == 1) return run_alone(sketch, answers, workspaces[0]);
-    // A large part for each thread, then two small ones, so that one that was held up leaves some of its own to others.
-    const auto threads = static_cast<std::size_t>(threads_);
-    const auto start = [&](std::size_t part, std::size_t pieces) {
-        return pieces * (part <= threads ? 6 * part : 5 * threads + part) / (8 * threads);
-    };
     put_in(sketch, workspaces[0]);
-    std::deque<Parts> parts;
-    for (std::size_t step = 0; step < steps_.size(); ++step) parts.emplace_back(3 * threads);
+    std::deque<Stretches> stretches;
+    for (const Step& step : steps_) stretches.emplace_back(step.layer->pieces(), static_cast<std::size_t>(threads_));
     team_.run([&](int thread) {
         for (std::size_t step = 0; step < steps_.size(); ++step) {
-            const std::size_t pieces = steps_[step].layer->pieces();
             bool is_used = false;
-            parts[step].share([&](std::size_t part) {
-                const std::size_t from = start(part, pieces), to = start(part + 1, pieces);
-                if (from == to) return;
-                run_step(step, workspaces[0], workspaces[thread], from, to, is_used);
+            stretches[step].share(static_cast<std::size_t>(thread), [&](std::size_t from, std::size_t to) {
+                run_step(step, {sketch, workspaces[0]}, workspaces[thread], from, to, is_used);
                 is_used = true;
             });
         }
     });
-    take_out(workspaces[0], answers);
+    take_out({sketch, workspaces[0]}, answers);
 }
 
 // Runs pieces [from, to) of a step.
-void Network::run_step(std::size_t step, Line* values, Line* scratch, std::size_t from, std::size_t to,
+void Network::run_step(std::size_t step, const Values& values, Line* scratch, std::size_t from, std::size_t to,
                        bool is_used) const {
     const auto& [layer, inputs, outputs] = steps_[step];
     std::vector<const void*> in;
     std::vector<void*> out;
-    for (std::size_t value : inputs) in.push_back(values + offsets_[value]);
-    for (std::size_t value : outputs) out.push_back(values + offsets_[value]);
+    for (std::size_t value : inputs) in.push_back(find(value, values));
+    for (std::size_t value : outputs) out.push_back(values.workspace + offsets_[value]);
     layer->run({in.data(), out.data(), from, to, scratch + scratch_, is_used});
+}
+
+// A sketch of one channel has the order that layers want, and is taken where it is.
+const void* Network::find(std::size_t value, const Values& values) const {
+    if (value == 0 && shapes_.front().channels == 1) return values.sketch;
+    return values.workspace + offsets_[value];
 }
 
 void Network::put_in(const float* sketch, Line* workspace) const {
     const Shape& in = shapes_.front();
+    if (in.channels == 1) return;
     auto* input = reinterpret_cast<float*>(workspace + offsets_.front());
-    if (in.channels == 1) {
-        std::copy(sketch, sketch + in.places(), input);
-        return;
-    }
     for (std::size_t c = 0; c < in.channels; ++c) {
         for (std::size_t place = 0; place < in.places(); ++place) {
             input[place * in.channels + c] = sketch[c * in.places() + place];
@@ -208,9 +206,9 @@ void Network::put_in(const float* sketch, Line* workspace) const {
     }
 }
 
-void Network::take_out(const Line* workspace, float* answers) const {
+void Network::take_out(const Values& values, float* answers) const {
     const Shape& out = shapes_[answer_];
-    const void* last = workspace + offsets_[answer_];
+    const void* last = find(answer_, values);
     for (std::size_t c = 0; c < out.channels; ++c) {
         for (std::size_t place = 0; place < out.places(); ++place) {
             float& answer = answers[c * out.places() + place];

@@ -109,6 +109,11 @@ class Network {
         std::byte bytes[64];
     };
     using Workspace = std::unique_ptr<Line[]>;
+    // Of one sketch: where the values are.
+    struct Values {
+        const float* sketch;
+        Line* workspace;
+    };
 
     // Memory for each thread, and the way back to where it came from.
     class Borrowed {
@@ -125,9 +130,11 @@ class Network {
     // Notes the seconds that each step takes, if asked.
     void run_alone(const float* sketch, float* answers, Line* workspace, double* seconds = nullptr) const;
     void run_together(const float* sketch, float* answers, const Borrowed& workspaces) const;
-    void run_step(std::size_t step, Line* values, Line* scratch, std::size_t from, std::size_t to, bool is_used) const;
+    void run_step(std::size_t step, const Values& values, Line* scratch, std::size_t from, std::size_t to,
+                  bool is_used) const;
+    const void* find(std::size_t value, const Values& values) const;
     void put_in(const float* sketch, Line* workspace) const;
-    void take_out(const Line* workspace, float* answers) const;
+    void take_out(const Values& values, float* answers) const;
 
     int threads_;
     mutable Team team_;

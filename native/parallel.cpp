@@ -1,5 +1,6 @@
 #include "parallel.h"
 
+#include <algorithm>
 #include <future>
 #include <system_error>
 #include <vector>
@@ -110,6 +111,48 @@ void Team::Members::serve(int member) {
         to_do(member);
         lock.lock();
         if (--at_work == 0) finished.notify_one();
+    }
+}
+
+Stretches::Stretches(std::size_t pieces, std::size_t threads)
+    : pieces_(pieces),
+      least_(static_cast<std::uint32_t>(std::max<std::size_t>(pieces / (8 * threads), 1))),
+      stretches_(threads) {
+    const auto start = [&](std::size_t thread) { return static_cast<std::uint32_t>(pieces * thread / threads); };
+    for (std::size_t i = 0; i < threads; ++i) {
+        stretches_[i].left.store({start(i), start(i + 1)}, std::memory_order_relaxed);
+    }
+}
+
+Stretches::Range Stretches::take(std::size_t thread) {
+    std::atomic<Range>& left = stretches_[thread].left;
+    do {
+        Range range = left;
+        while (range.from != range.to) {
+            const std::uint32_t count = range.to - range.from;
+            const std::uint32_t middle = range.from + std::min(std::max((count + 1) / 2, least_), count);
+            if (left.compare_exchange_weak(range, {middle, range.to})) return {range.from, middle};
+        }
+    } while (take_over(thread));
+    return {0, 0};
+}
+
+// Only its owner puts something into an empty stretch. Returns whether something was left.
+bool Stretches::take_over(std::size_t thread) {
+    for (;;) {
+        Stretch* longest = nullptr;
+        Range most{0, 0};
+        for (Stretch& stretch : stretches_) {
+            const Range range = stretch.left;
+            if (range.to - range.from > most.to - most.from) longest = &stretch, most = range;
+        }
+        if (longest == nullptr) return false;
+        const std::uint32_t count = most.to - most.from;
+        const std::uint32_t middle = most.to - std::min(std::max((count + 1) / 2, least_), count);
+        if (longest->left.compare_exchange_strong(most, {most.from, middle})) {
+            stretches_[thread].left = {middle, most.to};
+            return true;
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -55,24 +56,38 @@ class Team {
 // Waits a little: in a loop, since that is far shorter than a sleep, and later others may have the core.
 void rest(int turn);
 
-// Work of one step, in parts that threads take as they come.
-class Parts {
+// The pieces of one step, shared by threads: each has a stretch of them and takes from its start, half of what is left
+// at a time. Who has nothing left takes over the latter half of the longest stretch. So a thread's pieces mostly follow
+// one another, and one that was held up, or has the hardest pieces, leaves its own to others.
+class Stretches {
    public:
-    explicit Parts(std::size_t count) : count_(count) {}
+    Stretches(std::size_t pieces, std::size_t threads);
 
-    // Calls work(part) until none is left, and returns when all are done, by whomever.
+    // Calls work(from, to) until no piece is left, and returns when all are done, by whomever.
     template <typename Work>
-    void share(Work work) {
-        for (std::size_t part = next_++; part < count_; part = next_++) {
-            work(part);
-            done_.fetch_add(1, std::memory_order_release);
+    void share(std::size_t thread, Work work) {
+        for (Range range = take(thread); range.from != range.to; range = take(thread)) {
+            work(range.from, range.to);
+            done_.fetch_add(range.to - range.from, std::memory_order_release);
         }
-        for (int turn = 0; done_.load(std::memory_order_acquire) < count_; ++turn) rest(turn);
+        for (int turn = 0; done_.load(std::memory_order_acquire) < pieces_; ++turn) rest(turn);
     }
 
    private:
-    const std::size_t count_;
-    std::atomic<std::size_t> next_{0}, done_{0};
+    struct Range {
+        std::uint32_t from, to;
+    };
+    struct alignas(64) Stretch {
+        std::atomic<Range> left;
+    };
+
+    Range take(std::size_t thread);
+    bool take_over(std::size_t thread);
+
+    const std::size_t pieces_;
+    const std::uint32_t least_;  // pieces to take at once
+    std::vector<Stretch> stretches_;
+    std::atomic<std::size_t> done_{0};
 };
 
 }  // namespace dabnet

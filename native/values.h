@@ -32,6 +32,18 @@ inline Extent extent(const float* values, std::size_t m) {
     return {*std::min_element(least, least + kLanes), *std::max_element(most, most + kLanes)};
 }
 
+// Whether none is NaN or infinite: those have all bits of the exponent set.
+inline bool are_finite(const float* values, std::size_t m) {
+    constexpr std::uint32_t kExponent = 0x7f800000;
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < m; ++i) {
+        std::uint32_t bits;
+        std::memcpy(&bits, values + i, sizeof bits);
+        found |= (bits & kExponent) == kExponent;
+    }
+    return found == 0;
+}
+
 // The sum of some function of the values, in lanes too: the order of additions is the same on every machine.
 template <typename Function>
 double sum(const float* values, std::size_t m, Function function) {

@@ -15,6 +15,7 @@
 
 #include "../layers/layers.h"
 #include "../network.h"
+#include "../values.h"
 #include "arrays.h"
 
 namespace nb = nanobind;
@@ -165,9 +166,11 @@ class Builder {
 
     void plan(std::size_t answer) { network_->plan(answer); }
 
-    void run(Array<const float, nb::ndim<4>, nb::c_contig> sketches, Matrix<float> answers) const {
+    bool run(Array<const float, nb::ndim<4>, nb::c_contig> sketches, Matrix<float> answers) const {
         const nb::gil_scoped_release release;
+        if (!dabnet::are_finite(sketches.data(), sketches.size())) return false;
         network_->run(sketches.data(), sketches.shape(0), answers.data());
+        return true;
     }
 
     std::vector<double> time_steps(Array<const float, nb::ndim<4>, nb::c_contig> sketch) const {
@@ -244,7 +247,8 @@ void bind_network(nb::module_& module) {
         .def("concat", &Builder::concat, "inputs"_a)
         .def("flatten", &Builder::flatten, "value"_a)
         .def("plan", &Builder::plan, "answer"_a)
-        .def("run", &Builder::run, "sketches"_a.noconvert(), "answers"_a.noconvert())
+        .def("run", &Builder::run, "sketches"_a.noconvert(), "answers"_a.noconvert(),
+             "Run the sketches, unless a number in them is not finite; return whether they ran.")
         .def("time_steps", &Builder::time_steps, "sketch"_a.noconvert())
         .def("output_shape", &Builder::output_shape, "step"_a)
         .def_prop_ro("kernels", &Builder::kernels)

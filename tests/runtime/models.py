@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
 from dabnet.packed.model import (
+    MAX_SIDE,
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,
@@ -126,9 +127,11 @@ def elementwise(draw: st.DrawFn, value: int, shape: Shape) -> Node:
         Affine(inputs=(value,), scale=floats(rng, c), shift=floats(rng, c)),
         PRelu(inputs=(value,), slope=floats(rng, c)),
         Add(inputs=(value, value)),
-        Concat(inputs=(value, value, value)),
-        Flatten(inputs=(value,)),
     ]
+    if 3 * c <= MAX_SIDE:
+        nodes.append(Concat(inputs=(value, value, value)))
+    if c * shape.height * shape.width <= MAX_SIDE:
+        nodes.append(Flatten(inputs=(value,)))
     return draw(st.sampled_from(nodes))
 
 
@@ -137,7 +140,8 @@ def shortcuts(draw: st.DrawFn, value: int, shapes: list[Shape]) -> Node:
     """A value and an earlier one, added or joined, in either order."""
     like = [i for i, shape in enumerate(shapes) if shape == shapes[value]]
     inputs = draw(st.permutations([value, draw(st.sampled_from(like))]))
-    node: Node = draw(st.sampled_from([Add, Concat]))(inputs=tuple(inputs))
+    fits = 2 * shapes[value].channels <= MAX_SIDE
+    node: Node = draw(st.sampled_from([Add, Concat] if fits else [Add]))(inputs=tuple(inputs))
     return node
 
 

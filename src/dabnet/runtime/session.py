@@ -95,8 +95,8 @@ class Session:
         """Give the logits, (N, classes), of sketches: float32 (N, channels, height, width), ink 1.0 on 0.0."""
         x = self._checked(x)
         answers = np.empty((len(x), self.model.answers), dtype=np.float32)
-        if len(x):
-            self._network.run(np.ascontiguousarray(x), answers)
+        if not self._network.run(x, answers):
+            raise InputError("a sketch holds a NaN or an infinite number: ink is 1.0, and paper 0.0.")
         return answers
 
     def _checked(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -104,13 +104,11 @@ class Session:
             found = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
             wanted = ", ".join(map(str, self.input_size))
             raise InputError(f"this model takes a float32 array of shape (N, {wanted}), not {found}.")
-        if not np.isfinite(x).all():
-            raise InputError("a sketch holds a NaN or an infinite number: ink is 1.0, and paper 0.0.")
-        return x
+        return np.ascontiguousarray(x)
 
     def layer_times(self, x: NDArray[np.float32], repeats: int = 10) -> list[tuple[str, float]]:
         """Give what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
-        sketch = np.ascontiguousarray(self._checked(x)[:1])
+        sketch = self._checked(x)[:1]
         times = np.min([self._network.time_steps(sketch) for _ in range(repeats)], axis=0)
         names = [describe(step, self._network.output_shape(i)) for i, step in enumerate(plan(self.model)[0])]
         return list(zip(names, times.tolist(), strict=True))
