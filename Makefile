@@ -20,7 +20,7 @@ demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and
 
 test: check  ## set up, then pass every check and test
 	scripts/system-packages test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-neon: $(VENV)/tools  ## compare the kernels for ARM with the portable ones in some 3,000 layers, by an emulator
 	scripts/system-packages neon

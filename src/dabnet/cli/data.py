@@ -108,7 +108,9 @@ def download(
             bar.remove_task(task)
             fetched.append({"path": str(done.path), "bytes": done.bytes, "sha256": done.sha256, "url": url})
             note = " was there already" if done.already_there else ""
-            console.print(f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", highlight=False)
+            console.print(
+                f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", highlight=False, soft_wrap=True
+            )
     if as_json:
         typer.echo(json.dumps(fetched, indent=2))
         return
@@ -194,6 +196,7 @@ def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) 
         f"{made.drawings:,} drawings of {made.classes} classes in {seconds:.1f} s{again}: "
         f"{made.path}, {made.bytes / 1e6:.1f} MB.",
         highlight=False,
+        soft_wrap=True,
     )
     if made.left_out:
         console.print(f"{len(made.left_out):,} could not be read and were left out:", highlight=False)
@@ -201,7 +204,7 @@ def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) 
             console.print(f"  {name}: {reason}", highlight=False, markup=False)
         if len(made.left_out) > listed:
             console.print(f"  and {len(made.left_out) - listed:,} more; 'dabnet data show --json' lists them.")
-    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", highlight=False)
+    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", highlight=False, soft_wrap=True)
 
 
 @data.command()
@@ -245,7 +248,7 @@ def show(
     spread.add_row("drawings a fold", *(f"{int(value):,}" for value in np.quantile(list(folds.values()), [0, 0.5, 1])))
     console.print(spread)
     console.print(f"{len(folds)} folds; {len(info.left_out):,} drawings could not be read when it was prepared.")
-    console.print(f"Sheet of {len(chosen)} classes: {output}", highlight=False)
+    console.print(f"Sheet of {len(chosen)} classes: {output}", highlight=False, soft_wrap=True)
 
 
 def _choose(classes: list[str], only: list[str], rows: int) -> list[int]:

@@ -121,7 +121,10 @@ def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
     picture = io.BytesIO()
     draw_sheet(rows).save(picture, "PNG", optimize=True)
     write_beside(output / "sketches.png", picture.getvalue())
-    console.print(f"{len(sketches):,} sketches of {len(rows)} things, drawn by a program: {output / 'sketches.png'}")
+    console.print(
+        f"{len(sketches):,} sketches of {len(rows)} things, drawn by a program: {output / 'sketches.png'}",
+        soft_wrap=True,
+    )
     return sketches
 
 
