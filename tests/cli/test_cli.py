@@ -89,7 +89,7 @@ def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path,
     while not (tmp_path / "demo-xnor" / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert errors == "Stopped. Every finished epoch is kept: run the same command again to go on.\n"
     assert not (tmp_path / "demo-dab" / "result.json").exists()

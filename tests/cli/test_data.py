@@ -72,7 +72,7 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, signal_number: s
         process.send_signal(signal_number)
     else:  # Ctrl-C reaches every process of the terminal
         os.killpg(process.pid, signal_number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert not output.exists()
     kept = len(list(partial.glob("piece-*.parquet")))
     assert kept > 0

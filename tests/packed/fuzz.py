@@ -52,7 +52,7 @@ from dabnet.runtime.session import KERNELS_VARIABLE, kernel_names
 
 FOLDER = Path("build/fuzz")
 MAX_MEMORY = 64 << 20
-MAX_SECONDS = 2.0
+MAX_SECONDS = 5.0
 """Of processor time that a file may take, with all kernels, and with sanitizers too."""
 MAX_MULTIPLY_ADDS = 10_000_000
 """A model that takes more is loaded, but not run."""

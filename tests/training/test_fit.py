@@ -110,7 +110,7 @@ def test_a_run_that_is_stopped_in_an_epoch_ends_with_the_same_weights(
     while not (folder / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     epochs = len((folder / "metrics.csv").read_text().splitlines()) - 1
     assert 1 <= epochs < 3
     if number != signal.SIGKILL:
