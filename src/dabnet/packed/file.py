@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from safetensors.numpy import load, save
 
 from dabnet.errors import ModelFormatError
 from dabnet.packed.model import MAX_SIDE, OPS, RASTER_SETTINGS, Model, Node, is_text
+from dabnet.packed.shipped import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +54,13 @@ def to_bytes(model: Model) -> bytes:
 
 
 def read_model(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MAX_MEMORY) -> Model:
-    """Read a packed model from a file or from a file's bytes; `ModelFormatError` says what is wrong with a bad one."""
+    """Read a packed model from a file, or a file's bytes, or by the name `default`, which is the one that ships.
+
+    A `ModelFormatError` says what is wrong with a bad one.
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         return from_bytes(bytes(source))  # memory that was taken already
-    path = Path(source)
+    path = find_model(source)
     try:
         if not path.is_file():  # but a folder, or a pipe, which has no end
             raise ModelFormatError(f"'{path}' is not a file that is there: check the path.")
