@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 BATCH = 64
 MOST_IMAGES = 30_000
 """Views that are learnt from, in all: of many drawings there are fewer views each."""
-DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)
+DECAYS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+LEAST_TEMPERATURE = 0.5
+"""Few drawings may all be guessed: that is no reason to be sure beyond measure."""
 PARTS = 4
 """Of the drawings, one of which is held back at a time."""
 FEW = 2_000
@@ -121,8 +123,7 @@ def finetune(
         weight=weight[:, None, None].float().numpy(),
         bias=bias.float().numpy(),
     )
-    # Few drawings may all be guessed: that is no reason to be surer than the regression itself is.
-    temperature = max(1.0, float(f"{fit_temperature(answers, held):.4g}"))
+    temperature = max(LEAST_TEMPERATURE, float(f"{fit_temperature(answers, held):.4g}"))
     tuned = Model(model.input_size, (*model.nodes[:value], head), tuple(parts.classes), model.raster, temperature)
     return Tuned(tuned, len(rows), views, decay, float((answers.argmax(axis=1) == held).mean()))
 
