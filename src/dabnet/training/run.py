@@ -65,7 +65,7 @@ def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Ras
 
 def load_model(path: str | Path) -> Model:
     """Load the network of a run's folder, or of a weights file."""
-    path = Path(path)
+    path = find_model(path)
     file = path / BEST if path.is_dir() else path
     if not file.exists():
         what = "has no finished epoch yet: train it first" if path.is_dir() else "is not there: check the path"
