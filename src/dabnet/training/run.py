@@ -26,6 +26,8 @@ from safetensors.torch import save
 from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
+from dabnet.networks.packed import PackedNetwork
+from dabnet.packed import find_model, is_packed, read_model
 from dabnet.sketches.raster import Raster
 from dabnet.training.recipe import Recipe, load_recipe
 
@@ -63,7 +65,7 @@ def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Ras
 
 def load_model(path: str | Path) -> Model:
     """Load the network of a run's folder, or of a weights file."""
-    path = Path(path)
+    path = find_model(path)
     file = path / BEST if path.is_dir() else path
     if not file.exists():
         what = "has no finished epoch yet: train it first" if path.is_dir() else "is not there: check the path"
@@ -73,7 +75,8 @@ def load_model(path: str | Path) -> Model:
             about = json.loads((opened.metadata() or {})["dabnet"])
             if "nodes" in about:
                 raise InputError(
-                    f"'{file}' is a packed model, for dabnet.runtime.Session: give the run that it was packed from."
+                    f"'{file}' is a packed model, without the weights that were trained: give the run that it was "
+                    "packed from."
                 )
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
         net = build(**about["settings"])
@@ -86,10 +89,17 @@ def load_model(path: str | Path) -> Model:
 
 
 def load(path: str | Path) -> nn.Module:
-    """Load a trained network, in eval mode: of a run's folder or a weights file."""
-    if str(path) == "default" and not Path(path).exists():
-        raise InputError("no trained network ships with this version: give the folder of a run.")
-    return load_model(path).net.eval()
+    """Load a trained network, in eval mode: of a run's folder, a weights file, a packed model, or `default`.
+
+    `default` is the packed model that ships. A packed model answers as in `dabnet.runtime.Session`, and cannot be
+    trained: its weights are bits.
+
+    >>> net = load("default")
+    >>> net(torch.zeros(2, *net.model.input_size)).shape == (2, len(net.model.labels))
+    True
+    """
+    file = find_model(path)
+    return PackedNetwork(read_model(file)).eval() if is_packed(file) else load_model(file).net.eval()
 
 
 class RunFolder(NamedTuple):
@@ -108,10 +118,7 @@ def begin_run(
     """Make a run's folder, and note what it is begun with."""
     if (folder / RUN).exists():
         raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
+    make_folder(folder)
     write_beside(folder / RECIPE, recipe.to_toml().encode(), then="resume the run")
     about = {
         "data": str(data.resolve()),
@@ -120,6 +127,14 @@ def begin_run(
         "test": test,
     }
     write_beside(folder / RUN, json.dumps(about, indent=2).encode(), then="resume the run")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a run's folder, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
 
 
 def open_run(folder: Path) -> RunFolder:
