@@ -36,6 +36,19 @@ def test_splitting_an_array_does_not_load_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_recognizing_a_sketch_loads_neither_torch_nor_the_command_line() -> None:
+    code = (
+        "import sys, dabnet; found = dabnet.Recognizer.load().recognize([[(0, 0), (9, 5), (2, 7)]])\n"
+        "assert len(found) == 5; assert not {'torch', 'lightning', 'pyarrow', 'typer', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_session_needs_no_pillow() -> None:
+    code = "import sys, dabnet; dabnet.runtime.Session('default'); assert 'PIL' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
     code = "import sys; sys.modules['torch'] = None; import dabnet; dabnet.binarize_"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

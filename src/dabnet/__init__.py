@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from dabnet.exporting.summary import summary
     from dabnet.networks.catalog import build
     from dabnet.networks.convert import binarize_, constrain_
+    from dabnet.runtime.recognizer import Recognizer
     from dabnet.training.run import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Recognizer",
     "__version__",
     "binarize_",
     "binarizers",
@@ -37,6 +39,7 @@ __all__ = [
 __getattr__ = _lazy.attributes(
     __name__,
     {
+        "Recognizer": "dabnet.runtime.recognizer",
         "binarize_": "dabnet.networks.convert",
         "binarizers": "dabnet.binarizers",
         "build": "dabnet.networks.catalog",

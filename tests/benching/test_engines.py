@@ -5,21 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from dabnet.benching.engines import ENGINES, check_engines
 from dabnet.benching.fresh import fresh_model
 from dabnet.benching.measure import Worker, start_engines, take_turns
 from dabnet.benching.sketches import draw_sketches
-from dabnet.benching.torch_twin import TorchTwin
 from dabnet.benching.twin import real_twin
 from dabnet.errors import InputError, MissingExtraError, UnsupportedError
-from dabnet.packed.model import AvgPool, Conv, Model, Sign
+from dabnet.packed.model import Conv, Model, Sign
 from dabnet.runtime import Session, reference
-from tests.runtime.models import models, sketches
+from tests.runtime.models import models
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +64,6 @@ def test_a_binary_graph_needs_signs(tmp_path: Path) -> None:
     model = fresh_model("resnet18", 10, precision="wbin", width=0.125, input_size=32)
     with pytest.raises(UnsupportedError, match="openvino-binary is for networks with binary activations"):
         ENGINES["openvino-binary"].write(model, tmp_path)
-
-
-@given(model=models(), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-def test_torchs_twin_of_any_model_gives_the_references_answers(model: Model, seed: int) -> None:
-    twin = real_twin(model)
-    assume(not any(isinstance(node, AvgPool) and node.dilation != (1, 1) for node in twin.nodes))
-    # A convolution in groups once crashed in torch, for a reason that was not found; no network of ours has any.
-    assume(all(node.groups == 1 for node in twin.nodes if isinstance(node, Conv)))
-    x = sketches(model, 2, seed)
-    expected = reference.answers(twin, x)
-    with torch.inference_mode():
-        found = TorchTwin(twin)(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(expected).max(initial=0))))
 
 
 @given(model=models())

@@ -75,7 +75,7 @@ def test_bad_input_gets_one_sentence(run: Path, capsys: pytest.CaptureFixture[st
         (["resnet18", "--batches", "1,two"], "--batches takes numbers"),
         (["resnet18", "--batches", "0"], "--batches takes numbers"),
         (["resnet18", "--precision", "binary", "--size", 32], "'binary' is not a precision"),
-        ([run.parent / "text"], "is not a packed model"),
+        ([run.parent / "text"], "does not hold a network of dabnet's"),
         (["resnet18", *TINY, "--precision", "wbin", "--against", "openvino-binary"], "binary activations (fbin)"),
     ):
         with pytest.raises(SystemExit) as stopped:

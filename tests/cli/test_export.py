@@ -10,6 +10,10 @@ from dabnet.cli import main
 from dabnet.packed import read_model, to_bytes
 from dabnet.packed.model import Model
 from dabnet.runtime import Session
+from dabnet.sketches.raster import show_batch
+from dabnet.sketches.store import SketchSet
+from dabnet.training.calibrate import fit_temperature
+from dabnet.training.data import divide
 
 from .test_evaluate import RECIPE, main_quietly
 from .test_evaluate import run as run
@@ -63,6 +67,39 @@ def test_a_file_with_other_weights_ends_with_exit_code_1(run: Path, capsys: pyte
         main(["verify", str(run), str(packed), "--sketches", "5"])
     assert stopped.value.code == 1
     assert "larger than rounding" in capsys.readouterr().out
+
+
+def test_a_temperature_is_fitted_on_the_runs_held_back_sketches(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run.parent / "m.safetensors"
+    main_quietly("export", run, "-o", path, "--calibrate", "--json")
+    figures = json.loads(capsys.readouterr().out)
+    model = read_model(path)
+    assert figures["temperature"] == model.temperature != 1
+    sketches = SketchSet(run.parent / "set.parquet")
+    parts = divide(sketches, RECIPE, fold=1)
+    assert figures["calibration_sketches"] == len(parts.validation)
+    logits = Session(path).run(show_batch(sketches.read(parts.validation), RECIPE.raster))
+    assert model.temperature == pytest.approx(fit_temperature(logits, parts.labels[parts.validation]), rel=1e-3)
+
+    main_quietly("export", run, "-o", path, "--calibrate")
+    assert f"Temperature {model.temperature:.4g}, fitted on the run's" in capsys.readouterr().out
+    main_quietly("verify", run, path, "--sketches", 3)
+
+
+def test_what_cannot_be_calibrated_is_one_sentence(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refusal(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            main(["export", *map(str, arguments), "--calibrate", "-o", str(run.parent / "m.safetensors")])
+        assert stopped.value.code == 2
+        errors = capsys.readouterr().err
+        assert errors.count("\n") == 1
+        assert not (run.parent / "m.safetensors").exists()
+        return errors
+
+    assert "is not a run's folder: give one, or leave out --calibrate" in refusal(run / "best.safetensors")
+    assert "no place for a temperature" in refusal(run, "--format", "onnx")
+    (run.parent / "set.parquet").unlink()
+    assert "are not there any more: put them back, or leave out --calibrate" in refusal(run)
 
 
 def test_onnx_is_written_on_request(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,7 @@ def base_models() -> list[Model]:
             ),
             names,
             {"size": 9, "margin": 0.05, "pen": 0.1},
+            1.5,
         ),
         Model(
             (1, 7, 7),
@@ -413,7 +414,8 @@ def change_op(rng: random.Random, parts: Parts) -> None:
 def add_entry(rng: random.Random, parts: Parts) -> None:
     container = rng.choice([parts.about, *parts.about["nodes"]])
     names = ["", "x" * 5000, "\ud800", "\n\x1b[2J", "op", "name", "bits", "weight", "OP", "self", "settings", "inputs"]
-    container[rng.choice([*names, "__class__", "version", "labels", "raster", "kernel", "stride", "low"])] = number(rng)
+    names += ["__class__", "version", "labels", "raster", "temperature", "kernel", "stride", "low"]
+    container[rng.choice(names)] = number(rng)
 
 
 def drop_entry(rng: random.Random, parts: Parts) -> None:
@@ -448,6 +450,10 @@ def change_raster(rng: random.Random, parts: Parts) -> None:
     if rng.random() < 0.3:
         raster.pop(rng.choice(list(raster)))
     parts.about["raster"] = rng.choice([raster, raster, list(raster), "size", number(rng)])
+
+
+def change_temperature(rng: random.Random, parts: Parts) -> None:
+    parts.about["temperature"] = rng.choice([0, -1, 1, 1e-300, 1e300, 5e-324, number(rng), None, [1], "1"])
 
 
 def change_whole(rng: random.Random, parts: Parts) -> None:
@@ -510,7 +516,7 @@ def write_long_header(rng: random.Random, parts: Parts) -> None:
             "{" + ",".join(f'"{i}":0' for i in range(200_000)) + "}",
         ]
     )
-    key = rng.choice(["nodes", "nodes", "labels", "input", "raster", "version", "more"])
+    key = rng.choice(["nodes", "nodes", "labels", "input", "raster", "temperature", "version", "more"])
     parts.about[key] = "long"
 
 
@@ -628,6 +634,7 @@ CHANGES: list[tuple[Callable[[random.Random, Parts], None], int]] = [
     (drop_entry, 3),
     (change_name, 2),
     (change_raster, 2),
+    (change_temperature, 2),
     (change_whole, 2),
     (nest_deeply, 3),
     (write_odd_json, 2),

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def assert_same(found: Model, expected: Model) -> None:
     assert found.input_size == expected.input_size
     assert found.labels == expected.labels
     assert found.raster == expected.raster
+    assert found.temperature == expected.temperature
     assert found.shapes == expected.shapes
     assert [type(node) for node in found.nodes] == [type(node) for node in expected.nodes]
     for node, other in zip(found.nodes, expected.nodes, strict=True):
@@ -115,16 +117,26 @@ def test_the_document_is_what_the_code_does() -> None:
     word=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
     raster=st.none()
     | st.fixed_dictionaries({"size": st.integers(8, 4096), "margin": st.just(0.05), "pen": st.floats(0, 1)}),
+    temperature=st.just(1.0) | st.floats(0, exclude_min=True, allow_infinity=False),
 )
-@example(Model((1, 1, 1), (Clamp(inputs=(0,), low=-1e38, high=0.1),)), '"\\\n', None)
+@example(Model((1, 1, 1), (Clamp(inputs=(0,), low=-1e38, high=0.1),)), '"\\\n', None, 0.5)
 @settings(max_examples=150)
-def test_what_was_written_is_read(model: Model, word: str, raster: dict[str, float] | None) -> None:
+def test_what_was_written_is_read(model: Model, word: str, raster: dict[str, float] | None, temperature: float) -> None:
     labels = tuple(f"{word}{i}" for i in range(model.answers)) if model.answers < 100 else ()
-    written = Model(model.input_size, model.nodes, labels, raster)
+    written = Model(model.input_size, model.nodes, labels, raster, temperature)
     data = to_bytes(written)
     found = read_model(data)
     assert_same(found, written)
     assert to_bytes(found) == data
+
+
+def test_a_temperature_of_1_is_left_out_of_the_file() -> None:
+    assert to_bytes(replace(tiny_model(), temperature=1.0)) == FILE
+    warm = to_bytes(replace(tiny_model(), temperature=1.25))
+    assert rb"\"labels\":[\"sun\",\"tree\"],\"temperature\":1.25}" in warm
+    np.testing.assert_array_equal(
+        Session(warm).run(np.ones((1, 1, 3, 3), np.float32)), Session(FILE).run(np.ones((1, 1, 3, 3), np.float32))
+    )
 
 
 def test_a_name_of_any_language_is_kept(tmp_path: Path) -> None:
@@ -234,6 +246,12 @@ DESCRIPTIONS = {
     "raster_with_more": (edit("raster", to={"size": 8, "margin": 0, "pen": 0.1, "dpi": 9}), "not a size, a margin"),
     "raster_size_no_integer": (edit("raster", to={"size": 0.5, "margin": 0, "pen": 0.1}), "not a size, a margin"),
     "raster_not_finite": (edit("raster", to={"size": 8, "margin": 0, "pen": np.inf}), "not a size, a margin and a pen"),
+    "temperature_of_0": (edit("temperature", to=0), "temperature is a finite number above 0, not 0.0"),
+    "temperature_below_0": (edit("temperature", to=-2.5), "temperature is a finite number above 0, not -2.5"),
+    "temperature_not_finite": (edit("temperature", to=np.inf), "its temperature is not a finite number"),
+    "temperature_huge": (edit("temperature", to=10**400), "its temperature is not a finite number"),
+    "temperature_as_text": (edit("temperature", to="1"), "its temperature is not a finite number"),
+    "temperature_null": (edit("temperature", to=None), "its temperature is not a finite number"),
     "raster_huge": (edit("raster", to={"size": 8, "margin": 10**400, "pen": 0.1}), "not a size, a margin and a pen"),
 }
 
@@ -363,6 +381,7 @@ def test_the_table_spoils_one_thing_at_a_time() -> None:
     assert len(BAD) == sum(map(len, (CONTAINERS, DESCRIPTIONS, NODES, GRAPHS, SETTINGS, TENSORS)))
     assert_same(read_model(edit("version", to=1)), tiny_model())
     assert_same(read_model(edit("raster", to=None)), tiny_model())
+    assert read_model(edit("temperature", to=2)).temperature == 2
     read_model(with_tensors(_1_threshold=floats(-np.inf)))
     read_model(graph(*[node("relu")] * 10_000))
     read_model(graph(node("sign"), node("conv", filters=1), _1_bits=BIT, _1_scale=floats(1)))
@@ -406,3 +425,6 @@ def test_what_no_file_can_hold_is_refused_before_it_is_written() -> None:
             Model((1, 1, 1), nodes, labels=(label,))
     with pytest.raises(ModelFormatError, match=r"way to rasterize is a size, a margin and a pen\.$"):
         Model((1, 1, 1), nodes, raster={"size": 64})
+    for temperature in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ModelFormatError, match=r"temperature is a finite number above 0, not .*\.$"):
+            Model((1, 1, 1), nodes, temperature=temperature)

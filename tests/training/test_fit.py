@@ -285,5 +285,3 @@ def test_files_that_hold_no_network_are_refused_in_a_sentence(finished: Path, tm
     }.items():
         with pytest.raises(InputError, match=words):
             dabnet.load(tmp_path / name)
-    with pytest.raises(InputError, match="no trained network ships"):
-        dabnet.load("default")

@@ -101,7 +101,7 @@ def _open_torch(path: Path, threads: int) -> Run:
     import torch
 
     torch.set_num_threads(threads)
-    net = load("dabnet.benching.torch_twin").TorchTwin(read_model(path, MAX_MEMORY)).eval()
+    net = load("dabnet.networks.packed").PackedNetwork(read_model(path, MAX_MEMORY)).eval()
 
     def run(x: Array) -> Array:
         with torch.inference_mode():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dabnet.sketches.raster import Raster, rasterize_batch
+from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.synthetic import synthetic_strokes
 
 if TYPE_CHECKING:
@@ -31,6 +31,5 @@ def draw_sketches(
     side = min(height, width)
     x = np.zeros((count, channels, height, width), dtype=np.float32)
     settings = replace(Raster.from_dict(raster) if raster else Raster(), size=side)
-    drawn = rasterize_batch(synthetic_strokes(count, seed)[0], settings)
-    x[:, :, :side, :side] = drawn[:, None] / np.float32(255)
+    x[:, :, :side, :side] = show_batch(synthetic_strokes(count, seed)[0], settings)
     return x

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dabnet.packed.model import Conv, Model, Relu, Sign
+from dabnet.packed.model import Conv, Relu, Sign
 
 if TYPE_CHECKING:
-    from dabnet.packed.model import Node, Shape
+    from dabnet.packed.model import Model, Node, Shape
 
 
 def real_twin(model: Model, seed: int = 0) -> Model:
@@ -20,8 +20,7 @@ def real_twin(model: Model, seed: int = 0) -> Model:
     was folded into a convolution, and signs become ReLUs. What was real stays as it is.
     """
     rng = np.random.default_rng(seed)
-    nodes = (_make_real(node, model.shapes[node.inputs[0]], rng) for node in model.nodes)
-    return Model(model.input_size, tuple(nodes), model.labels, model.raster)
+    return replace(model, nodes=tuple(_make_real(node, model.shapes[node.inputs[0]], rng) for node in model.nodes))
 
 
 def _make_real(node: Node, shape: Shape, rng: np.random.Generator) -> Node:

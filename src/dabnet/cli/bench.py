@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +10,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from safetensors import SafetensorError, safe_open
 
 from dabnet._lazy import load
 from dabnet.benching.engines import ENGINES, OURS, check_engines
 from dabnet.benching.measure import Comparison, compare
 from dabnet.errors import InputError, suggest
-from dabnet.packed import read_model
+from dabnet.packed import find_model, is_packed, read_model
 
 if TYPE_CHECKING:
     from dabnet.packed.model import Model
@@ -27,7 +25,7 @@ OTHERS = [name for name in ENGINES if name != OURS]
 
 def bench(
     model: Annotated[
-        str, typer.Argument(help="A packed model, a run's folder, a weights file, or a network's name, as resnet18.")
+        str, typer.Argument(help="A packed model, or 'default'; a run's folder, a weights file, or a network's name.")
     ],
     against: Annotated[
         str, typer.Option(help=f"Engines to compare with, separated by commas: {', '.join(OTHERS)}.")
@@ -90,27 +88,20 @@ def _read_batches(text: str) -> list[int]:
 
 
 def _open_model(model: str, classes: int, settings: dict[str, Any]) -> Model:
-    path = Path(model)
-    if path.is_dir() or _holds_weights(path):
+    path = find_model(model)
+    if is_packed(path):
+        return read_model(path)
+    if path.exists():
         trained = load("dabnet.training.run").load_model(path)
         size = (1, trained.raster.size, trained.raster.size)
         lowered = load("dabnet.exporting.lower").lower(trained.net, size, trained.classes, trained.raster.to_dict())
         packed: Model = lowered.model
         return packed
-    if path.exists():
-        return read_model(path)
     networks = load("dabnet.networks.catalog").NETWORKS
     if model not in networks:
         raise InputError(f"'{model}' is neither a file nor a network's name.{suggest(model, list(networks))}")
     fresh: Model = load("dabnet.benching.fresh").fresh_model(model, classes, **settings)
     return fresh
-
-
-def _holds_weights(path: Path) -> bool:
-    """Say whether a file holds a network that is not packed yet."""
-    with suppress(OSError, SafetensorError, KeyError, ValueError), safe_open(path, "numpy") as opened:
-        return "settings" in json.loads((opened.metadata() or {})["dabnet"])
-    return False
 
 
 def _print(console: Console, model: str, found: Comparison) -> None:

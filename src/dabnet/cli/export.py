@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from dabnet._files import write_beside
 from dabnet._lazy import load
+from dabnet.cli.progress import show_progress
+from dabnet.errors import InputError
 from dabnet.exporting.lower import lower
 from dabnet.packed import to_bytes
 from dabnet.training.run import load_model
+
+if TYPE_CHECKING:
+    from dabnet.training.calibrate import Calibration
 
 
 class Format(StrEnum):
@@ -31,26 +37,49 @@ def export(
     format: Annotated[  # noqa: A002  # the option's name
         Format, typer.Option(help="A packed model for dabnet's runtime, or ONNX for others, with weights of 32 bits.")
     ] = Format.PACKED,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Fit how sure it is to how often it is right, on the run's held-back part."),
+    ] = False,
+    threads: Annotated[int, typer.Option(help="Threads that run it for --calibrate.", min=1)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
     """Pack a trained network into one file: one bit a binary weight, norms folded away, labels and all.
 
     The file is safetensors, runs without torch (dabnet.runtime.Session), and docs/file-format.md explains every byte.
+    With --calibrate it holds a temperature that makes its probabilities fit how often it is right.
     """
+    if calibrate and format is Format.ONNX:
+        raise InputError("an ONNX file has no place for a temperature: leave out --calibrate, or --format onnx.")
     trained = load_model(model)
     size = (1, trained.raster.size, trained.raster.size)
     packed = lower(trained.net, size, trained.classes, trained.raster.to_dict()).model
+    fitted: Calibration | None = None
+    if calibrate:
+        with show_progress("Calibrating", Console(quiet=as_json)) as progress:
+            fitted = load("dabnet.training.calibrate").calibrate(packed, model, threads=threads, progress=progress)
+        packed = fitted.model
     data = to_bytes(packed) if format is Format.PACKED else load("dabnet.exporting.onnx_file").to_onnx(packed)
     path = output or Path("model.safetensors" if format is Format.PACKED else "model.onnx")
     write_beside(path, data)
     float_bytes = sum(4 * tensor.numel() for tensor in trained.net.state_dict().values() if tensor.is_floating_point())
     if as_json:
-        figures = {"path": str(path), "format": str(format), "bytes": len(data), "float_bytes": float_bytes}
-        typer.echo(json.dumps(figures | {"classes": len(trained.classes), "input_size": size}, indent=2))
+        figures: dict[str, object] = {"path": str(path), "format": str(format)}
+        figures |= {"bytes": len(data), "float_bytes": float_bytes}
+        figures |= {"classes": len(trained.classes), "input_size": size}
+        if fitted:
+            figures |= {"temperature": packed.temperature, "calibration_sketches": fitted.sketches}
+            figures |= {"ece_before": fitted.ece_before, "ece_after": fitted.ece_after}
+        typer.echo(json.dumps(figures, indent=2))
         return
     typer.echo(
         f"{path}: {len(data):,} bytes, {float_bytes / len(data):.1f} times smaller than the network's float32 weights; "
         f"sketches of {size[1]}x{size[2]}, {len(trained.classes)} classes."
     )
+    if fitted:
+        typer.echo(
+            f"Temperature {packed.temperature:.4g}, fitted on the run's {fitted.sketches:,} held-back sketches: "
+            f"calibration error {fitted.ece_before:.1%} before, {fitted.ece_after:.1%} after."
+        )
     if format is Format.PACKED:
         typer.echo(f"Compare it with the network: dabnet verify {model} {path}")

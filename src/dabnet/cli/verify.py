@@ -12,14 +12,14 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.exporting.verify import ROUNDING, Verification
 from dabnet.exporting.verify import verify as compare
 from dabnet.packed import read_model
-from dabnet.sketches.raster import Raster, rasterize_batch
+from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import synthetic_strokes
@@ -54,15 +54,7 @@ def verify(
         data = data or (begun.data if begun.data.exists() else None)
     sketches, labels = _choose(data, fold, count, trained.classes)
     console = Console(quiet=as_json)
-    with Progress(
-        TextColumn("Comparing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=len(sketches))
+    with show_progress("Comparing", console) as progress:
         found = compare(
             trained.net,
             model,
@@ -70,7 +62,7 @@ def verify(
             labels,
             layer_sketches=layers,
             threads=threads,
-            progress=lambda done: bar.update(task, completed=done),
+            progress=lambda done: progress(done, len(sketches)),
         )
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
@@ -98,7 +90,7 @@ def _choose(
 
 def _batches(sketches: list[Sketch], raster: Raster) -> Iterator[NDArray[np.float32]]:
     for start in range(0, len(sketches), BATCH):
-        yield rasterize_batch(sketches[start : start + BATCH], raster)[:, None].astype(np.float32) / np.float32(255)
+        yield show_batch(sketches[start : start + BATCH], raster)
 
 
 def _print(console: Console, found: Verification) -> None:

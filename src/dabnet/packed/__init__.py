@@ -2,5 +2,6 @@
 
 from dabnet.packed.file import read_model, to_bytes
 from dabnet.packed.model import Model, Node, Shape
+from dabnet.packed.shipped import find_model, is_packed
 
-__all__ = ["Model", "Node", "Shape", "read_model", "to_bytes"]
+__all__ = ["Model", "Node", "Shape", "find_model", "is_packed", "read_model", "to_bytes"]

@@ -1,7 +1,8 @@
 """Packed models as files: safetensors, so that they are readable from any language and never execute anything.
 
-The header's metadata has one entry, `dabnet`: JSON with the format's version, the input's size, the nodes, the labels
-and how to rasterize. Arrays are tensors named "<node>.<field>". docs/file-format.md explains every byte.
+The header's metadata has one entry, `dabnet`: JSON with the format's version, the input's size, the nodes, the labels,
+how to rasterize and the temperature. Arrays are tensors named "<node>.<field>". docs/file-format.md explains every
+byte.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from safetensors.numpy import load, save
 
 from dabnet.errors import ModelFormatError
 from dabnet.packed.model import MAX_SIDE, OPS, RASTER_SETTINGS, Model, Node, is_text
+from dabnet.packed.shipped import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,8 @@ def to_bytes(model: Model) -> bytes:
     if model.raster is not None:
         size, margin, pen = (model.raster[name] for name in RASTER_SETTINGS)
         about["raster"] = {"size": size, "margin": float(margin), "pen": float(pen)}
+    if model.temperature != 1:
+        about["temperature"] = float(model.temperature)
     tensors = {
         f"{at}.{name}": np.ascontiguousarray(found)
         for at, node in enumerate(model.nodes)
@@ -51,10 +54,13 @@ def to_bytes(model: Model) -> bytes:
 
 
 def read_model(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MAX_MEMORY) -> Model:
-    """Read a packed model from a file or from a file's bytes; `ModelFormatError` says what is wrong with a bad one."""
+    """Read a packed model from a file, or a file's bytes, or by the name `default`, which is the one that ships.
+
+    A `ModelFormatError` says what is wrong with a bad one.
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         return from_bytes(bytes(source))  # memory that was taken already
-    path = Path(source)
+    path = find_model(source)
     try:
         if not path.is_file():  # but a folder, or a pipe, which has no end
             raise ModelFormatError(f"'{path}' is not a file that is there: check the path.")
@@ -104,7 +110,7 @@ def _parse_model(about: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Mod
     version = about.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version != VERSION:
         raise ModelFormatError(f"its format is version {version!r:.40}, and this dabnet reads {VERSION}.")
-    if unknown := set(about) - {"version", "input", "nodes", "labels", "raster"}:
+    if unknown := set(about) - {"version", "input", "nodes", "labels", "raster", "temperature"}:
         raise ModelFormatError(f"its description has an unknown entry, {min(unknown)!r:.40}.")
     if missing := {"input", "nodes"} - set(about):
         raise ModelFormatError(f"its description lacks {min(missing)!r}.")
@@ -120,7 +126,12 @@ def _parse_model(about: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> Mod
     labels = about.get("labels", [])
     if not isinstance(labels, list):
         raise ModelFormatError("its labels are not a list.")
-    return Model((size[0], size[1], size[2]), nodes, tuple(labels), _parse_raster(about.get("raster")))
+    try:
+        temperature = _number(about.get("temperature", 1.0))
+    except (ValueError, OverflowError):
+        raise ModelFormatError("its temperature is not a finite number.") from None
+    raster = _parse_raster(about.get("raster"))
+    return Model((size[0], size[1], size[2]), nodes, tuple(labels), raster, temperature)
 
 
 def _parse_raster(found: Any) -> dict[str, float] | None:

@@ -10,6 +10,7 @@ of a place, place after place. `Model` says what is wrong with a model that make
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -409,6 +410,8 @@ class Model:
     """The classes' names in the order of the logits; none if nobody named them."""
     raster: dict[str, float] | None = None
     """How to draw a sketch for it: size, margin and pen (`dabnet.sketches.Raster`)."""
+    temperature: float = 1.0
+    """What logits are divided by before they become probabilities: softmax(logits / temperature)."""
     shapes: tuple[Shape, ...] = field(init=False, repr=False)
     """Of the input and of what each node makes."""
 
@@ -423,6 +426,8 @@ class Model:
             raise ModelFormatError("two classes of a model have the same label.")
         if self.raster is not None and set(self.raster) != set(RASTER_SETTINGS):
             raise ModelFormatError("a model's way to rasterize is a size, a margin and a pen.")
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise ModelFormatError(f"a model's temperature is a finite number above 0, not {self.temperature!r:.40}.")
 
     @property
     def answers(self) -> int:

@@ -92,3 +92,8 @@ def rasterize_batch(
     for i, sketch in enumerate(sketches):
         rasterize(sketch, raster if pens is None else dataclasses.replace(raster, pen=float(pens[i])), out[i])
     return out
+
+
+def show_batch(sketches: Sequence[Sketch], raster: Raster | None = None) -> NDArray[np.float32]:
+    """Draw sketches as a network takes them: float32 (sketches, 1, size, size), ink 1.0 on 0.0."""
+    return rasterize_batch(sketches, raster)[:, None].astype(np.float32) / np.float32(255)

@@ -26,6 +26,8 @@ from safetensors.torch import save
 from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
+from dabnet.networks.packed import PackedNetwork
+from dabnet.packed import find_model, is_packed, read_model
 from dabnet.sketches.raster import Raster
 from dabnet.training.recipe import Recipe, load_recipe
 
@@ -73,7 +75,8 @@ def load_model(path: str | Path) -> Model:
             about = json.loads((opened.metadata() or {})["dabnet"])
             if "nodes" in about:
                 raise InputError(
-                    f"'{file}' is a packed model, for dabnet.runtime.Session: give the run that it was packed from."
+                    f"'{file}' is a packed model, without the weights that were trained: give the run that it was "
+                    "packed from."
                 )
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
         net = build(**about["settings"])
@@ -86,10 +89,17 @@ def load_model(path: str | Path) -> Model:
 
 
 def load(path: str | Path) -> nn.Module:
-    """Load a trained network, in eval mode: of a run's folder or a weights file."""
-    if str(path) == "default" and not Path(path).exists():
-        raise InputError("no trained network ships with this version: give the folder of a run.")
-    return load_model(path).net.eval()
+    """Load a trained network, in eval mode: of a run's folder, a weights file, a packed model, or `default`.
+
+    `default` is the packed model that ships. A packed model answers as in `dabnet.runtime.Session`, and cannot be
+    trained: its weights are bits.
+
+    >>> net = load("default")
+    >>> net(torch.zeros(2, *net.model.input_size)).shape == (2, len(net.model.labels))
+    True
+    """
+    file = find_model(path)
+    return PackedNetwork(read_model(file)).eval() if is_packed(file) else load_model(file).net.eval()
 
 
 class RunFolder(NamedTuple):

@@ -1,0 +1,1 @@
+"""The packed models that ship with the package; `packed/shipped.py` finds them by name."""

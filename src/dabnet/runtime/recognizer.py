@@ -1,0 +1,144 @@
+"""From a drawing in any form to what it shows: a packed model with its labels, its raster and its temperature."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from PIL import Image
+
+from dabnet.errors import InputError
+from dabnet.packed.shipped import DEFAULT
+from dabnet.runtime.session import Session
+from dabnet.sketches.raster import Raster, show_batch
+from dabnet.sketches.read import read_sketch
+from dabnet.sketches.sketch import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from dabnet.packed.model import Model
+
+    Answer = list[tuple[str, float]]
+
+BATCH = 64
+"""Sketches drawn and run at a time: any number of them takes no more memory than this."""
+
+
+class Recognizer:
+    """Tells what a sketch shows; threads may share it.
+
+    >>> recognizer = Recognizer.load()
+    >>> arrow = [[(0, 50), (100, 50)], [(70, 20), (100, 50), (70, 80)]]
+    >>> answer = recognizer.recognize(arrow, top=3)
+    >>> [(label in recognizer.labels, 0 < probability < 1) for label, probability in answer]
+    [(True, True), (True, True), (True, True)]
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.raster = raster_of(session.model)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] | bytes | None = None, threads: int = 1) -> Recognizer:
+        """Load a packed model, or its bytes; the one that ships if nothing is given."""
+        return cls(Session(DEFAULT if path is None else path, threads))
+
+    @property
+    def labels(self) -> list[str]:
+        """What it can tell apart."""
+        return self.session.labels
+
+    @property
+    def input_size(self) -> tuple[int, int, int]:
+        """Channels, height and width of what the network sees."""
+        return self.session.input_size
+
+    @overload
+    def recognize(  # type: ignore[overload-overlap]  # to mypy, texts and bytes could be strokes
+        self, sketch: list[Sketch] | list[str] | list[os.PathLike[str]] | list[Image.Image] | list[bytes], top: int = 5
+    ) -> list[Answer]: ...
+
+    @overload
+    def recognize(
+        self,
+        sketch: Sketch | str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | Sequence[Sequence[ArrayLike]],
+        top: int = 5,
+    ) -> Answer: ...
+
+    def recognize(self, sketch: Any, top: int = 5) -> Answer | list[Answer]:
+        """Give the likeliest labels of a sketch with their probabilities, the likeliest first.
+
+        A sketch is whatever `dabnet.sketches.read_sketch` takes: a path or the bytes of a PNG, JPEG, WebP, SVG or JSON
+        file, a Pillow image, an array (height, width), dark lines on light paper or light on dark, strokes, or a
+        `Sketch`. A list of sketches gives a list of answers.
+
+        >>> from dabnet.sketches import synthetic_strokes
+        >>> answers = Recognizer.load().recognize(synthetic_strokes(3)[0], top=1)
+        >>> [len(answer) for answer in answers]
+        [1, 1, 1]
+        """
+        if top < 1:
+            raise InputError(f"an answer has at least one label: top must be 1 or more, not {top}.")
+        if _is_several(sketch):
+            return self._answer([read_sketch(each) for each in sketch], top)
+        return self._answer([read_sketch(sketch)], top)[0]
+
+    def _answer(self, sketches: list[Sketch], top: int) -> list[Answer]:
+        answers = []
+        for start in range(0, len(sketches), BATCH):
+            logits = self.session.run(show_batch(sketches[start : start + BATCH], self.raster))
+            chances = probabilities(logits, self.session.model.temperature)
+            for row, order in zip(chances, np.argsort(-chances, axis=1, kind="stable")[:, :top], strict=True):
+                answers.append([(self.session.model.labels[i], float(row[i])) for i in order])
+        return answers
+
+    def __repr__(self) -> str:
+        return f"<dabnet Recognizer: {len(self.labels)} classes, {self.session!r}>"
+
+
+def probabilities(logits: NDArray[np.floating[Any]], temperature: float) -> NDArray[np.float64]:
+    """Give softmax(logits / temperature), (N, classes).
+
+    >>> probabilities(np.log([[2.0, 4.0, 2.0]]), 1.0)
+    array([[0.25, 0.5 , 0.25]])
+    """
+    logits = logits.astype(np.float64)
+    with np.errstate(over="ignore"):  # -infinity is right for what is that unlikely
+        weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
+    shares: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def raster_of(model: Model) -> Raster:
+    """Say how sketches are drawn for a model; an `InputError` names what it lacks to recognize them."""
+    if not model.labels:
+        raise InputError("the model has no labels, so its answers have no names: export it with labels.")
+    if model.raster is None:
+        raise InputError("the model does not say how to draw a sketch for it: export it with a raster.")
+    raster = Raster.from_dict(model.raster)
+    if model.input_size != (1, raster.size, raster.size):
+        size = "x".join(map(str, model.input_size))
+        raise InputError(
+            f"the model takes {size}, and sketches are drawn 1x{raster.size}x{raster.size}: export it again."
+        )
+    return raster
+
+
+def _is_several(drawing: Any) -> bool:
+    """Say whether something is a list of drawings, and not strokes: a stroke's points are pairs of numbers."""
+    if not isinstance(drawing, list | tuple) or not len(drawing):
+        return False
+    first = drawing[0]
+    if isinstance(first, np.ndarray):
+        return first.ndim != 2 or first.shape[1] != 2
+    if not isinstance(first, list | tuple):
+        return isinstance(first, Sketch | str | os.PathLike | bytes | Image.Image)
+    stroke = first[0] if len(first) else ()
+    if isinstance(stroke, np.ndarray):
+        return stroke.ndim == 2
+    return isinstance(stroke, list | tuple) and len(stroke) > 0 and np.ndim(stroke[0]) > 0
