@@ -18,7 +18,7 @@ def serve(
     batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 16,
     queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered 503 at once.", min=1)] = 64,
     max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1)] = 8,
-    body_seconds: Annotated[float, typer.Option(help="Seconds that a body may take to come in.", min=0.1)] = 10,
+    body_seconds: Annotated[float, typer.Option(help="Seconds that a request may take to come in.", min=0.1)] = 10,
     min_confidence: Annotated[
         float, typer.Option(help="The probability from which on an answer is called sure.", min=0, max=1)
     ] = MIN_CONFIDENCE,
@@ -36,10 +36,11 @@ def serve(
     Ctrl-C or SIGTERM stops it, after it has answered what it accepted.
     """
     server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
+    listener = server.listen(host, port)
     limits = bodies.Limits(queue=queue, body=int(max_body * 1e6), seconds=body_seconds)
     recognizer = Recognizer.load(model, threads)
     serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
-    server.serve(serving, host, port, _greet)
+    server.serve(serving, listener, _greet)
 
 
 def _greet(address: str) -> None:

@@ -44,7 +44,7 @@ class ModelInfo(BaseModel):
     """The model that answers."""
 
     labels: list[str]
-    input_size: tuple[int, int, int] = Field(description="Channels, height and width.")
+    input_size: list[int] = Field(description="Channels, height and width.", min_length=3, max_length=3)
     kernels: str = Field(description="The instruction set that it runs with.")
     threads: int
     bytes: int = Field(description="Of the model's file.")
@@ -82,6 +82,7 @@ DRAWN: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}},
     **PROBLEMS,
 }
+COUNTED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 _POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _STROKES = {

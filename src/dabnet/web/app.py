@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from dabnet import __version__
 from dabnet.errors import InputError
-from dabnet.web.api import ASKING, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
+from dabnet.web.api import ASKING, COUNTED, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
 from dabnet.web.bodies import JSON, RefusedError
 
 if TYPE_CHECKING:
@@ -68,7 +68,13 @@ def create_app(service: Service) -> FastAPI:
     async def recognize(request: Request) -> Response:
         return _json(await service.recognize(request))
 
-    @app.post("/v1/raster", summary="Show what the network sees of a drawing", responses=DRAWN, openapi_extra=DRAWING)
+    @app.post(
+        "/v1/raster",
+        summary="Show what the network sees of a drawing",
+        responses=DRAWN,
+        response_class=Response,
+        openapi_extra=DRAWING,
+    )
     async def raster(request: Request) -> Response:
         return Response(await service.draw(request), media_type="image/png")
 
@@ -82,7 +88,12 @@ def create_app(service: Service) -> FastAPI:
             return _json({"error": "the server is stopping: try again later."}, 503)
         return _json({"status": "ok"})
 
-    @app.get("/metrics", summary="Give counts and latencies as Prometheus reads them")
+    @app.get(
+        "/metrics",
+        summary="Give counts and latencies as Prometheus reads them",
+        responses=COUNTED,
+        response_class=Response,
+    )
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

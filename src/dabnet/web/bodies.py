@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,8 @@ from dabnet.sketches.read import sketch_from_json
 from dabnet.sketches.svg import sketch_from_svg
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.requests import Request
 
     from dabnet.sketches.sketch import Sketch
@@ -34,7 +37,7 @@ class Limits:
     body: int = 8_000_000
     """Bytes of a body."""
     seconds: float = 10.0
-    """That a body may take to come in."""
+    """That a request's head, and then its body, may take to come in."""
     pixels: int = 16_000_000
     """Of a picture; a small file can hold many."""
     held: int = 256_000_000
@@ -61,7 +64,9 @@ class BodyReader:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.held = 0
+        self._held = 0
+        self._patience: set[asyncio.Timeout] = set()
+        self._is_stopping = False
 
     async def read(self, request: Request, kind: str) -> bytes:
         """Give a whole body, or refuse it."""
@@ -70,22 +75,37 @@ class BodyReader:
             raise _too_large(limit)
         body = bytearray()
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with self._deadline():
                 async for chunk in request.stream():
                     body += chunk
-                    self.held += len(chunk)
+                    self._held += len(chunk)
                     if len(body) > limit:
                         raise _too_large(limit)
-                    if self.held > self.limits.held:
+                    if self._held > self.limits.held:
                         raise busy("too many uploads at once")
         except TimeoutError:
+            if self._is_stopping:
+                raise RefusedError(503, "the server is stopping: try again later.", {"retry-after": "1"}) from None
             sentence = f"the body took longer than {self.limits.seconds:g} s: send it faster, or send less."
             raise RefusedError(408, sentence, {"connection": "close"}) from None
-        except asyncio.CancelledError:  # by a server that stops
-            raise RefusedError(503, "the server is stopping: try again later.", {"connection": "close"}) from None
         finally:
-            self.held -= len(body)
+            self._held -= len(body)
         return bytes(body)
+
+    def stop(self) -> None:
+        """Wait no longer for the rest of bodies."""
+        self._is_stopping = True
+        for patience in self._patience:
+            patience.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def _deadline(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(self.limits.seconds) as patience:
+            self._patience.add(patience)
+            try:
+                yield
+            finally:
+                self._patience.discard(patience)
 
 
 def read_drawing(body: bytes, kind: str, limits: Limits) -> Drawing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from contextlib import suppress
@@ -22,14 +23,24 @@ DRAIN_SECONDS = 0.25
 """After a signal: how long requests that are under way through the network still count as accepted."""
 STOP_SECONDS = 3
 """How long accepted requests may take after that."""
-HEAD_SECONDS = 10
-"""How long a connection may take to bring the first lines of a request."""
 
 
-def serve(service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server((address[0], address[1]), family=family, backlog=1024)
+    except OSError as problem:
+        reason = problem.strerror if isinstance(problem, socket.gaierror) else os.strerror(problem.errno or 0)
+        raise InputError(
+            f"cannot listen on {host}, port {port} ({reason}): choose others with --host and --port."
+        ) from None
+
+
+def serve(service: Service, listener: socket.socket, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; calls `ready` with the address of the page, as soon as it can be opened."""
-    listener = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
+    host, port = listener.getsockname()[:2]
+    address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     config = uvicorn.Config(
         create_app(service),
         log_level="error",
@@ -41,18 +52,7 @@ def serve(service: Service, host: str, port: int, ready: Callable[[str], None]) 
     )
     signal.signal(signal.SIGTERM, _exit)  # uvicorn raises the signal again after it has stopped
     with suppress(KeyboardInterrupt):
-        _Server(config, service, lambda: ready(f"http://{shown}:{listener.getsockname()[1]}/")).run([listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=1024)
-    except (OSError, OverflowError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(
-            f"cannot listen on {host}, port {port} ({reason}): choose others with --host and --port."
-        ) from None
+        _Server(config, service, lambda: ready(address)).run([listener])
 
 
 def _exit(*_: object) -> NoReturn:
@@ -82,6 +82,7 @@ class _Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         await asyncio.sleep(DRAIN_SECONDS)
+        self._service.stop()
         await super().shutdown(sockets)
 
     def _close_silent(self) -> None:
@@ -93,6 +94,6 @@ class _Server(uvicorn.Server):
                 continue
             before, seconds = self._silent.get(connection, (cycle, 0))
             silent[connection] = (cycle, seconds + 1 if before is cycle else 0)
-            if silent[connection][1] > HEAD_SECONDS and connection.transport is not None:
+            if silent[connection][1] > self._service.limits.seconds and connection.transport is not None:
                 connection.transport.close()
         self._silent = silent

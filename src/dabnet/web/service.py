@@ -83,7 +83,7 @@ class Service:
         session = self.recognizer.session
         return {
             "labels": self.recognizer.labels,
-            "input_size": self.recognizer.input_size,
+            "input_size": list(self.recognizer.input_size),
             "kernels": session.kernels,
             "threads": session.threads,
             "bytes": len(to_bytes(session.model)),
@@ -100,8 +100,12 @@ class Service:
             }
         )
 
+    def stop(self) -> None:
+        """Finish what was accepted, but wait for nothing more."""
+        self._bodies.stop()
+
     def close(self) -> None:
-        """Finish what was accepted, and end all threads."""
+        """End all threads."""
         self._pipeline.close()
 
     async def _take_in(self, request: Request) -> tuple[bytes, str]:
@@ -126,7 +130,8 @@ class Service:
     def _read(self, body: bytes, kind: str, top: _Top) -> NDArray[np.float32]:
         """Read a body as the network will see it, and how many guesses it asks for."""
         drawing = read_drawing(body, kind, self.limits)
-        top.take(drawing.options.get("top"))
+        if "top" in drawing.options:
+            top.take(drawing.options["top"])
         return self.recognizer.show([drawing.sketch])
 
 
@@ -140,8 +145,6 @@ class _Top:
             self.take(int(in_query) if is_number else in_query)
 
     def take(self, top: Any) -> None:
-        if top is None:
-            return
         if not isinstance(top, int) or isinstance(top, bool) or not 1 <= top <= MAX_TOP:
             raise InputError(f"'top' is how many guesses to give, from 1 to {MAX_TOP}, not {top!r:.40}.")
         self.value = top
