@@ -18,6 +18,7 @@ from dabnet.sketches.sketch import Sketch
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +63,15 @@ class Recognizer:
 
     @overload
     def recognize(  # type: ignore[overload-overlap]  # to mypy, texts and bytes could be strokes
-        self, sketch: list[Sketch] | list[str] | list[os.PathLike[str]] | list[Image.Image] | list[bytes], top: int = 5
+        self,
+        sketch: list[Sketch]
+        | list[str]
+        | list[Path]
+        | list[os.PathLike[str]]
+        | list[Image.Image]
+        | list[bytes]
+        | list[Sketch | str | os.PathLike[str] | Image.Image | bytes],
+        top: int = 5,
     ) -> list[Answer]: ...
 
     @overload
