@@ -242,10 +242,12 @@ async function ask(wanted = { aloud: false }) {
   asked = performance.now();
   try {
     const body = JSON.stringify({ strokes, top: TOP });
-    const [answer] = await Promise.all([post("v1/recognize", body), at("see").checked && showSeen(body)]);
+    const answer = await post("v1/recognize", body);
     const found = await answer.json();
+    const roundTrip = performance.now() - asked;
     if (!answer.ok) throw Object.assign(new Error(found.error), { isBusy: answer.status === 503 });
-    show(found, performance.now() - asked);
+    show(found, roundTrip);
+    if (at("see").checked) await showSeen(body);
     if (wanted.aloud && !again) announce(found);
   } catch (problem) {
     excuse(problem);
