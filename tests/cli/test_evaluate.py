@@ -8,6 +8,7 @@ import pytest
 
 from dabnet.cli import main
 from dabnet.networks.catalog import build
+from dabnet.packed import find_model, read_model
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
 from dabnet.training.recipe import Recipe
@@ -47,12 +48,45 @@ def test_a_weights_file_is_tested_on_any_set(run: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["drawings"] == 12
 
 
+@pytest.mark.parametrize("crops", [1, 10])
+def test_a_packed_model_is_tested_and_timed(run: Path, capsys: pytest.CaptureFixture[str], crops: int) -> None:
+    packed, data, picture = run.parent / "m.safetensors", run.parent / "set.parquet", run.parent / "confusion.png"
+    main_quietly("export", run, "-o", packed, "--calibrate")
+    capsys.readouterr()
+    main_quietly("evaluate", run, "--crops", crops, "-o", picture, "--json")
+    trained = json.loads(capsys.readouterr().out)
+    arguments = (packed, "--data", data, "--fold", 1, "--crops", crops, "--threads", 1, "-o", picture)
+    main_quietly("evaluate", *arguments, "--json")
+    found = json.loads(capsys.readouterr().out)
+    for figure in ("drawings", "top1", "top5", "per_class"):
+        assert found[figure] == trained[figure]
+    assert found["ece"] != trained["ece"]  # it has a temperature
+    assert found["bytes"] == packed.stat().st_size
+    assert found["temperature"] == read_model(packed).temperature
+    assert 0 < found["latency_ms"]["min"] <= found["latency_ms"]["median"]
+    main_quietly("evaluate", *arguments)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{found['bytes']:,} bytes; one sketch on one thread takes" in printed
+    assert f"calibration error {found['ece']:.1%}" in printed
+
+
+def test_the_shipped_model_is_tested_by_its_name(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.parent)
+    main_quietly("evaluate", "default", "--data", "set.parquet", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["bytes"] == find_model("default").stat().st_size
+    assert set(found["per_class"]) <= set(read_model("default").labels)
+
+
 def test_what_cannot_be_tested_is_one_sentence(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     others = run.parent / "others.safetensors"
     settings = dataclasses.replace(RECIPE).network_settings(2)
     save_weights(build(**settings), others, ["dragon", "elf"], RECIPE.raster)
     for arguments, words in (
         ([run / "best.safetensors"], "give a prepared set with --data"),
+        (["default"], "give a prepared set with --data"),
         ([run.parent / "nothing"], "is not there"),
         ([run, "--crops", 3], "crops must be 1 or 10"),
         ([run, "--fold", 8], "has no sketch of the network's classes in fold 8"),

@@ -93,7 +93,12 @@ def test_means_that_torch_does_not_have_are_refused_in_a_sentence() -> None:
         PackedNetwork(Model((1, 5, 5), (pool,)))(torch.zeros(1, 1, 5, 5))
 
 
-def test_it_moves_and_is_copied_as_any_module(tmp_path: Path) -> None:
+def test_it_is_not_packed_again(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="a packed model already: copy the file"):
+        dabnet.export(dabnet.load("default"), tmp_path / "m.safetensors")
+
+
+def test_it_moves_and_is_copied_as_any_module() -> None:
     model = fresh_model("resnet18", 3, precision="fbin", width=0.125, input_size=32)
     net = PackedNetwork(model)
     assert not list(net.parameters())

@@ -11,7 +11,7 @@ from tests.training.conftest import TINY
 from dabnet.errors import InputError
 from dabnet.sketches.raster import rasterize
 from dabnet.sketches.store import SketchSet
-from dabnet.training.data import Batches, Changed, divide, training_loader, validation_loader
+from dabnet.training.data import NO_CLASS, Batches, Changed, divide, training_loader, validation_loader
 
 
 def test_the_test_fold_is_never_trained_or_chosen_on_and_all_classes_are_everywhere(small_set: Path) -> None:
@@ -90,6 +90,25 @@ def test_a_batch_depends_on_nothing_but_its_key(small_set: Path) -> None:
     assert images.shape == (32, 1, 32, 32)
     assert labels.tolist() == parts.labels[first.rows].tolist()
     assert 0.5 < float(images.amax()) <= 1
+
+
+def test_scribbles_take_the_places_of_some_drawings_and_leave_the_others_as_they_are(small_set: Path) -> None:
+    sketches = SketchSet(small_set)
+    parts = divide(sketches, TINY, 0)
+    plain = dataclasses.replace(TINY, remove_strokes=0.0, deform_strokes=0.0)
+    data, scribbled = (
+        Changed(sketches, parts.labels, dataclasses.replace(plain, scribbles=share)) for share in (None, 0.4)
+    )
+    shares = []
+    for key in Batches(parts.train, TINY):
+        (images, labels), (changed, known) = data[key], scribbled[key]
+        assert torch.equal(scribbled[key][0], changed)
+        shares.append(float((known == NO_CLASS).float().mean()))
+        assert torch.equal(known[known != NO_CLASS], labels[known != NO_CLASS])
+        for row in range(len(labels)):
+            assert torch.equal(images[row], changed[row]) == (known[row] != NO_CLASS)
+    assert 0.25 < sum(shares) / len(shares) < 0.55
+    assert (parts.labels[parts.train] >= 0).all()
 
 
 @pytest.mark.parametrize("workers", [0, 1])

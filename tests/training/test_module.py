@@ -11,6 +11,7 @@ from dabnet.errors import NonFiniteError
 from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import trace, upper_side
+from dabnet.training.data import NO_CLASS
 from dabnet.training.module import Training, learning_rate
 from dabnet.training.recipe import Recipe
 from dabnet.training.teacher import Teacher
@@ -74,6 +75,23 @@ def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> No
     assert all(parameter.grad is None for parameter in teacher.parameters())
     assert all(torch.equal(tensor, before[name]) for name, tensor in teacher.state_dict().items())
     assert not any("teacher" in name for name in training.state_dict())
+
+
+def test_scribbles_pull_towards_equal_chances_and_count_as_neither_right_nor_wrong() -> None:
+    training = Training(build(**TINY.network_settings(5)), TINY, 1)
+    noted: dict[str, Tensor] = {}
+    training.log_dict = lambda figures, **_: noted.update(figures)  # type: ignore[method-assign]
+    images, labels = batch()
+    labels[[1, 4]] = NO_CLASS
+    loss = training.training_step((images, labels), 0)
+
+    chances = training.net(images).detach().double().log_softmax(1)
+    known = [row for row in range(8) if row not in (1, 4)]
+    of_known = -sum(float(chances[row, labels[row]]) for row in known)
+    of_scribbles = sum(float((0.2 * (0.2 / chances[row].exp()).log()).sum()) for row in (1, 4))
+    assert float(loss.detach()) == pytest.approx((of_known + of_scribbles) / 8, rel=1e-4)
+    right = sum(int(chances[row].argmax() == labels[row]) for row in known)
+    assert float(noted["train_accuracy"]) == pytest.approx(right / 6)
 
 
 def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> None:

@@ -88,6 +88,7 @@ def test_changes_are_read_as_toml_or_as_text() -> None:
         ("teacher=7", "teacher must be the folder of a run"),
         ("teacher_share=2", "teacher_share must be from 0 to 1"),
         ("teacher_temperature=0", "teacher_temperature must be from 0.1"),
+        ("scribbles=0.6", "scribbles must be from 0 to 0.5"),
         ("classes=cat", "classes must be a list of names"),
     ],
 )

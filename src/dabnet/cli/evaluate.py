@@ -3,79 +3,113 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
+from dabnet.packed import Model, find_model, is_packed, read_model
+from dabnet.runtime import Session
+from dabnet.runtime.recognizer import raster_of
+from dabnet.sketches.raster import show_batch
 from dabnet.sketches.store import SketchSet
+from dabnet.training.evaluate import ask_session
 from dabnet.training.evaluate import evaluate as run_test
 from dabnet.training.pictures import draw_confusion
 from dabnet.training.run import RUN, load_model, open_run
 
+RUNS = 300
+"""Timed runs of a packed model; a tenth as many come first, to warm up."""
+
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A run's folder, or a weights file.")],
+    model: Annotated[Path, typer.Argument(help="A run's folder, a weights file, a packed model, or 'default'.")],
     data: Annotated[Path | None, typer.Option(help="A prepared set; a run remembers its own.")] = None,
     fold: Annotated[int | None, typer.Option(help="The fold to test on; a run remembers its own.", min=0)] = None,
     crops: Annotated[int, typer.Option(help="Views of each sketch, 1 or 10.")] = 1,
     output: Annotated[Path, typer.Option("--output", "-o", help="The picture of confusions.")] = Path("confusion.png"),
-    threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
+    threads: Annotated[int, typer.Option(help="Threads; 0 leaves the choice to torch, or takes one.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
-    """Test a trained network: top-1, top-5, per class, and a picture of what it takes for what."""
+    """Test a trained network: top-1, top-5, per class, and a picture of what it takes for what.
+
+    A packed model is tested in dabnet's runtime, with the probabilities that its temperature gives, and timed: one
+    sketch at a time, on one thread, without the drawing of it.
+    """
     if threads:
         torch.set_num_threads(threads)
-    trained = load_model(model)
     if (model / RUN).exists():
         begun = open_run(model)
         data, fold = data or begun.data, begun.fold if fold is None else fold
+    path = find_model(model)
+    packed = read_model(path) if is_packed(path) else None
+    if packed is not None:
+        raster, classes, ask = raster_of(packed), list(packed.labels), ask_session(Session(packed, threads or 1))
+    else:
+        ask, classes, raster = load_model(path)
     if data is None:
         raise InputError("a test needs sketches: give a prepared set with --data.")
     sketches = SketchSet(data)
     places = np.full(len(sketches.classes), -1)
-    for place, name in enumerate(trained.classes):
+    for place, name in enumerate(classes):
         if name in sketches.classes:
             places[sketches.classes.index(name)] = place
     labels = places[sketches.labels]
-    chosen = (labels >= 0) & (True if fold is None else sketches.folds == fold)
-    if not chosen.any():
+    rows = np.flatnonzero((labels >= 0) & (True if fold is None else sketches.folds == fold))
+    if not len(rows):
         raise InputError(
             f"'{data}' has no sketch of the network's classes{'' if fold is None else f' in fold {fold}'}."
         )
     console = Console(quiet=as_json)
-    with Progress(
-        TextColumn("Testing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("", total=None)
+    with show_progress("Testing", console) as progress:
         found = run_test(
-            trained.net,
-            sketches,
-            np.flatnonzero(chosen),
-            trained.raster,
-            crops=crops,
-            labels=labels,
-            class_names=trained.classes,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            ask, sketches, rows, raster, crops=crops, labels=labels, class_names=classes, progress=progress
         )
+    figures: dict[str, Any] = {}
+    if packed is not None:
+        figures = {"bytes": path.stat().st_size, "temperature": packed.temperature}
+        figures["latency_ms"] = _time(packed, sketches, rows)
     draw_confusion(found, output)
     if as_json:
-        typer.echo(json.dumps({**found.to_dict(), "picture": str(output)}, indent=2))
+        typer.echo(json.dumps({**found.to_dict(), **figures, "picture": str(output)}, indent=2))
         return
     console.print(
         f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%}, "
         f"top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
         highlight=False,
     )
+    if packed is not None:
+        times = figures["latency_ms"]
+        console.print(
+            f"{figures['bytes']:,} bytes; one sketch on one thread takes {times['min']:.2f} ms at least, "
+            f"{times['median']:.2f} ms as a rule.",
+            highlight=False,
+        )
     table = Table("hardest classes", "right", box=None)
     known = [(name, share) for name, share in found.per_class().items() if share is not None]
     for name, share in sorted(known, key=lambda pair: pair[1])[:8]:
         table.add_row(name, f"{share:.0%}")
     console.print(table)
     console.print(f"What is taken for what: {output}", highlight=False)
+
+
+def _time(model: Model, sketches: SketchSet, rows: NDArray[np.int64]) -> dict[str, float]:
+    """Give the least and the median of the milliseconds that one sketch takes on one thread."""
+    chosen = np.random.default_rng(0).choice(rows, min(len(rows), RUNS), replace=False)
+    images = show_batch(sketches.read(chosen), raster_of(model))
+    session, seconds = Session(model, threads=1), []
+    for run in range(-RUNS // 10, RUNS):
+        image = images[run % len(images)][None]
+        start = time.perf_counter()
+        session.run(image)
+        if run >= 0:
+            seconds.append(time.perf_counter() - start)
+    return {"min": 1e3 * min(seconds), "median": 1e3 * float(np.median(seconds))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from dabnet.errors import InputError, suggest
 from dabnet.exporting.summary import summary as summarize
 from dabnet.networks.catalog import NETWORKS, build
+from dabnet.packed import find_model
 from dabnet.training.run import load_model
 
 
@@ -28,7 +28,7 @@ def summary(
     A network given by name has fresh weights: sizes and counts are those of a trained one, K/n and errors are not. Its
     file has no labels.
     """
-    if Path(model).exists():
+    if find_model(model).exists():
         trained = load_model(model)
         side = trained.raster.size
         found = summarize(trained.net, (1, side, side), trained.classes, raster=trained.raster.to_dict())

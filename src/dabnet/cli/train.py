@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +15,22 @@ import torch
 import typer
 from rich.console import Console
 
+from dabnet._files import write_beside
+from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
+from dabnet.packed import find_model, is_packed, read_model, to_bytes
+from dabnet.runtime import Session
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
 from dabnet.sketches.store import SketchSet
+from dabnet.training.data import divide
+from dabnet.training.evaluate import ask_session, evaluate
+from dabnet.training.finetune import finetune, tuning_recipe
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
-from dabnet.training.run import LAST, RECIPE, begin_run, load_model, open_run
+from dabnet.training.run import LAST, RECIPE, begin_run, load_model, make_folder, open_run
+
+PACKED = "model.safetensors"
 
 
 def train(
@@ -35,7 +46,11 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     start: Annotated[
         Path | None,
-        typer.Option("--from", help="Start from the weights of this run or file, as far as names and shapes agree."),
+        typer.Option(
+            "--from",
+            help="Start from the weights of this run or file, as far as names and shapes agree; or give a packed model "
+            "(or 'default') a new last layer.",
+        ),
     ] = None,
     teacher: Annotated[
         Path | None, typer.Option(help="Learn from the answers of this run's network, too; as --set teacher=RUN.")
@@ -55,12 +70,21 @@ def train(
     --from starts from what another network learnt, and --teacher learns from its answers: the same classes, but any
     width and precision.
 
+    --from a packed model, or 'default', the one that ships, takes no recipe: its layers stay as they are, and only the
+    last one is learnt anew, for the classes of --data. A few drawings of each and a minute will do. It leaves a packed
+    model, model.safetensors, in the run's folder.
+
     On several devices or machines: torchrun --nproc-per-node N -m dabnet train ...
     """
     if threads:
         torch.set_num_threads(threads)
     first = int(os.environ.get("RANK", 0)) == 0
     console = Console(quiet=as_json or not first)
+    if start is not None and resume is None and is_packed(find_model(start)):
+        if recipe or teacher:
+            raise InputError("a packed model is tuned without a recipe and without a teacher: leave them out.")
+        _tune(start, data, fold, output, changes or [], console, test=not no_test, as_json=as_json)
+        return
     if resume is not None:
         if recipe or data or changes or start or teacher or no_test:
             raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
@@ -104,6 +128,67 @@ def train(
         f"top-5 {found.top5:.1%}. Everything is in {folder}: look at curves.png and confusion.png.",
         highlight=False,
     )
+
+
+def _tune(
+    start: Path,
+    data: Path | None,
+    fold: int,
+    output: Path | None,
+    changes: list[str],
+    console: Console,
+    *,
+    test: bool,
+    as_json: bool,
+) -> None:
+    """Give a packed model a new last layer, and leave it in a folder with what it took and how it does."""
+    if data is None:
+        raise InputError("a training needs sketches: give drawings, a subfolder a class, with --data.")
+    began = time.perf_counter()
+    packed = read_model(start)
+    settings = tuning_recipe(packed, changes)
+    folder = output or Path("runs") / f"{start.stem}-tuned-fold{fold}-seed{settings.seed}"
+    if (folder / PACKED).exists():
+        raise InputError(f"'{folder}' holds a tuned model already: choose another folder with -o.")
+    make_folder(folder)
+    try:
+        sketches = SketchSet(_prepared(data, folder, console))
+        with show_progress("Looking at views of the drawings", console) as progress:
+            tuned = finetune(packed, sketches, settings, fold, threads=torch.get_num_threads(), progress=progress)
+        found = None
+        if test:
+            parts = divide(sketches, settings, fold)
+            ask = ask_session(Session(tuned.model, torch.get_num_threads()))
+            found = evaluate(
+                ask, sketches, parts.test, settings.raster, crops=settings.crops, labels=parts.labels,
+                class_names=parts.classes,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("Stopped, before there was anything to keep: run the same command again.", err=True)
+        raise typer.Exit(130) from None
+    command = ["dabnet", "train", "--from", str(start), "--data", str(data), "--fold", str(fold), "-o", str(folder)]
+    command += [word for change in changes for word in ("--set", change)] + ([] if test else ["--no-test"])
+    figures = {
+        "command": shlex.join(command),
+        "seconds": round(time.perf_counter() - began, 1),
+        "learnt_from": tuned.drawings,
+        "views": tuned.views,
+        "weight_decay": tuned.weight_decay,
+        "temperature": tuned.model.temperature,
+        "held_back_top1": tuned.accuracy,
+        **(found.to_dict() if found else {}),
+    }
+    write_beside(folder / "result.json", (json.dumps(figures, indent=2) + "\n").encode())
+    write_beside(folder / PACKED, to_bytes(tuned.model))
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), **figures}, indent=2))
+    classes = len(tuned.model.labels)
+    said = f"{classes} classes learnt from {tuned.drawings:,} drawings in {figures['seconds']:.0f} seconds. "
+    if found:
+        said += f"On {found.drawings:,} others, of fold {fold}: top-1 {found.top1:.1%}. "
+    else:
+        said += f"On drawings held back in turn: top-1 {tuned.accuracy:.1%}. "
+    console.print(f'{said}Use it: dabnet.Recognizer.load("{folder / PACKED}")', highlight=False)
 
 
 def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:

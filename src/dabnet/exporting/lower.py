@@ -22,6 +22,7 @@ from dabnet.exporting.thresholds import Thresholds
 from dabnet.exporting.translate import MODULES, Source, Step, Walk
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
+from dabnet.networks.packed import PackedNetwork
 from dabnet.packed import bits, model
 from dabnet.packed.model import Model, Node
 
@@ -43,6 +44,8 @@ def lower(
 ) -> Lowered:
     """Turn a network into a packed model; an `UnsupportedError` names the first part that has no packed twin."""
     size = _check_size(input_size)
+    if isinstance(net, PackedNetwork):
+        raise UnsupportedError("the network is a packed model already: copy the file that it was loaded from.")
     with evaluating(net):
         graph = _trace(net, size)
         start = Step(Node, [], Source(next(iter(graph.graph.nodes)).name), "")

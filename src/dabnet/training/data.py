@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from dabnet.errors import InputError, suggest
 from dabnet.sketches.folds import stratified_folds
 from dabnet.sketches.raster import rasterize_batch
+from dabnet.sketches.scribbles import draw_scribble
 from dabnet.training.augment import crop_source_size, to_network
 from dabnet.training.augment_strokes import pen_widths
 
@@ -100,6 +101,10 @@ class Batches(Sampler[Key]):
                 yield Key(self.epoch, number, rows)
 
 
+NO_CLASS = -1
+"""The label of a scribble."""
+
+
 class Changed(Dataset[tuple["Tensor", "Tensor"]]):
     """Batches of sketches, changed a little, as float images (N, 1, size, size) and labels (N,)."""
 
@@ -110,10 +115,16 @@ class Changed(Dataset[tuple["Tensor", "Tensor"]]):
     def __getitem__(self, key: Key) -> tuple[Tensor, Tensor]:
         seed = np.random.SeedSequence([self._recipe.seed, key.epoch, key.number]).generate_state(1, np.uint64)[0]
         generator = torch.Generator().manual_seed(int(seed >> np.uint64(1)))
-        sketches, factors = self._strokes.apply(self._sketches.read(key.rows), generator)
+        drawn, labels = self._sketches.read(key.rows), self._labels[key.rows]
+        if self._recipe.scribbles:
+            rng = np.random.default_rng(seed)
+            scribbles = min(rng.binomial(len(drawn), self._recipe.scribbles), len(drawn) - 1)
+            for row in rng.choice(len(drawn), scribbles, replace=False):
+                drawn[row], labels[row] = draw_scribble(rng), NO_CLASS
+        sketches, factors = self._strokes.apply(drawn, generator)
         larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
         images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
-        return self._images.apply(images, self._raster.size, generator), self._labels[key.rows]
+        return self._images.apply(images, self._raster.size, generator), labels
 
 
 class Plain(Dataset[tuple["Tensor", "Tensor"]]):

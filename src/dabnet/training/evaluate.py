@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dabnet.errors import InputError, check_number
 from dabnet.networks.mode import evaluating
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-    from torch import nn
 
+    from dabnet.runtime import Session
     from dabnet.sketches.raster import Raster
     from dabnet.sketches.store import SketchSet
+
+    Ask = Callable[[Tensor], Tensor]
 
 BATCH_SIZES = (1, 65536)
 BINS = (1, 10_000)
@@ -122,7 +125,7 @@ class Evaluation:
 
 
 def evaluate(
-    net: nn.Module,
+    net: Ask,
     sketches: SketchSet,
     rows: NDArray[np.integer[Any]],
     raster: Raster,
@@ -137,7 +140,8 @@ def evaluate(
     """Show some rows of a set to a network, and compare its answers with their classes.
 
     Args:
-        net: moved to `device`; while it is asked it is in eval mode, and then in the mode that it was in.
+        net: takes images (N, 1, size, size) to outputs (N, classes). A module is moved to `device`; while it is asked
+            it is in eval mode, and then in the mode that it was in. For a packed model see `ask_session`.
         sketches: the set.
         rows: which of its drawings, (drawings,).
         raster: how the network sees a drawing.
@@ -158,7 +162,7 @@ def evaluate(
     shown = raster if crops == 1 else dataclasses.replace(raster, size=crop_source_size(raster.size))
 
     judged = []
-    with evaluating(net.to(device)):
+    with evaluating(net.to(device)) if isinstance(net, nn.Module) else nullcontext():
         for start in range(0, len(rows), step):
             batch = slice(start, start + step)
             images = torch.from_numpy(rasterize_batch(sketches.read(rows[batch]), shown)).to(device)
@@ -169,6 +173,11 @@ def evaluate(
                 progress(min(start + step, len(rows)), len(rows))
     guesses, ranks, confidences = (np.concatenate(column) for column in zip(*judged, strict=True))
     return Evaluation(labels, guesses, ranks, confidences, names)
+
+
+def ask_session(session: Session) -> Ask:
+    """Ask a packed model as a network is asked; the softmax of what it gives are the probabilities that it claims."""
+    return lambda images: torch.from_numpy(session.run(images.numpy())).double() / session.model.temperature
 
 
 def _judge(

@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from dabnet.errors import NonFiniteError
 from dabnet.networks.convert import binary_layers, constrain_
+from dabnet.training.data import NO_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,16 +44,21 @@ class Training(LightningModule):
             constrain_(self.net, centre=self.recipe.centre)
 
     def training_step(self, batch: tuple[Tensor, Tensor], _number: int) -> Tensor:
-        """Give the loss of a batch (N, 1, size, size) with labels (N,)."""
+        """Give the loss of a batch (N, 1, size, size) with labels (N,); scribbles have a loss of their own."""
         images, labels = batch
         logits = self.net(images)
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
-        if self._teacher is not None:
-            loss = self._teacher.mix(loss, logits, self._teacher.answer(images))
+        known = labels != NO_CLASS
+        loss = self._loss(logits[known], labels[known], images[known])
+        if not known.all():
+            loss = torch.lerp(unsureness_loss(logits[~known]), loss, known.float().mean())
         if not torch.isfinite(loss):
             raise NonFiniteError(self._explain(images))
-        self._note("train", loss, logits, labels)
+        self._note("train", loss, logits[known], labels[known])
         return loss
+
+    def _loss(self, logits: Tensor, labels: Tensor, images: Tensor) -> Tensor:
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        return loss if self._teacher is None else self._teacher.mix(loss, logits, self._teacher.answer(images))
 
     def validation_step(self, batch: tuple[Tensor, Tensor], _number: int) -> None:
         """Note the loss and the accuracy on sketches that are not trained on."""
@@ -122,6 +128,15 @@ class Training(LightningModule):
 
     def _hint(self) -> str:
         return f"lower learning_rate (it is {self.recipe.learning_rate:g}), or go on from an earlier run with --from"
+
+
+def unsureness_loss(logits: Tensor) -> Tensor:
+    """Give how far logits (N, classes) are from giving all classes the same chance: KL(equal chances || theirs).
+
+    >>> unsureness_loss(torch.ones(3, 5))
+    tensor(0.)
+    """
+    return -F.log_softmax(logits, dim=1).mean() - math.log(logits.shape[1])
 
 
 def learning_rate(recipe: Recipe, step: int, steps_an_epoch: int) -> float:

@@ -80,6 +80,8 @@ class Recipe:
     """How much of the loss is the teacher's, from 0 to 1; left out, half with a teacher."""
     teacher_temperature: float | None = None
     """How much the teacher's answers are softened; left out, not at all (1)."""
+    scribbles: float | None = None
+    """Share of the sketches that are replaced by scribbles, of which the network learns to be sure of nothing."""
     arithmetic: Arithmetic = "32-true"
     seed: int = 0
     validation: float = 0.1
@@ -113,7 +115,7 @@ class Recipe:
                 raise InputError(f"the recipe's {name} must be a whole number, not {getattr(self, name)!r}.")
         if self.binary_start is not None:
             check_number("the recipe's binary_start", self.binary_start, (1e-4, 1))
-        for name, limits in (("teacher_share", (0, 1)), ("teacher_temperature", (0.1, 100))):
+        for name, limits in (("teacher_share", (0, 1)), ("teacher_temperature", (0.1, 100)), ("scribbles", (0, 0.5))):
             if getattr(self, name) is not None:
                 check_number(f"the recipe's {name}", getattr(self, name), limits)
         if not (self.teacher is None or isinstance(self.teacher, str)):

@@ -65,7 +65,7 @@ def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Ras
 
 def load_model(path: str | Path) -> Model:
     """Load the network of a run's folder, or of a weights file."""
-    path = Path(path)
+    path = find_model(path)
     file = path / BEST if path.is_dir() else path
     if not file.exists():
         what = "has no finished epoch yet: train it first" if path.is_dir() else "is not there: check the path"
@@ -118,10 +118,7 @@ def begin_run(
     """Make a run's folder, and note what it is begun with."""
     if (folder / RUN).exists():
         raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
+    make_folder(folder)
     write_beside(folder / RECIPE, recipe.to_toml().encode(), then="resume the run")
     about = {
         "data": str(data.resolve()),
@@ -130,6 +127,14 @@ def begin_run(
         "test": test,
     }
     write_beside(folder / RUN, json.dumps(about, indent=2).encode(), then="resume the run")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a run's folder, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
 
 
 def open_run(folder: Path) -> RunFolder:

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dabnet.sketches.raster import Raster, rasterize
+from dabnet.sketches.scribbles import MOST_STROKES, draw_scribble
+
+
+@given(st.integers(0, 2**32))
+def test_a_scribble_leaves_ink_and_depends_on_its_seed_alone(seed: int) -> None:
+    scribble, again = (draw_scribble(np.random.default_rng(seed)) for _ in range(2))
+    assert scribble.points is not None
+    assert again.points is not None
+    assert np.array_equal(scribble.points, again.points)
+    assert 1 <= len(scribble.strokes) <= MOST_STROKES
+    assert rasterize(scribble, Raster(32)).any()
