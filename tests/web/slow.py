@@ -2,6 +2,7 @@
 
 import os
 import time
+from typing import Any
 
 from dabnet.cli import main
 from dabnet.runtime.recognizer import Recognizer
@@ -9,10 +10,11 @@ from dabnet.runtime.recognizer import Recognizer
 run = Recognizer.run
 
 
-def run_slowly(recognizer, x):  # type: ignore[no-untyped-def]
+def run_slowly(recognizer: Recognizer, x: Any) -> Any:
     time.sleep(float(os.environ.get("SECONDS_A_BATCH", "0.3")))
     return run(recognizer, x)
 
 
-Recognizer.run = run_slowly  # type: ignore[method-assign]
-main()
+if __name__ == "__main__":
+    Recognizer.run = run_slowly  # type: ignore[assignment, method-assign]
+    main()

@@ -196,6 +196,18 @@ def test_it_is_drawn_and_operated_by_the_keyboard(page: Page) -> None:
     assert {"undo", "clear", "pen", "png", "json", "see", "SUMMARY"} <= reached
 
 
+def test_every_control_has_a_name(page: Page) -> None:
+    draw(page, HOUSE[0])
+    for name in ("Undo", "Clear", "Download PNG", "Download strokes as JSON"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_enabled()
+    expect(page.get_by_role("slider", name="Pen width")).to_be_visible()
+    expect(page.get_by_role("switch", name="Show what the network sees")).not_to_be_checked()
+    expect(page.get_by_role("application", name="Drawing area")).to_have_accessible_description(
+        re.compile("Arrow keys")
+    )
+    expect(page.get_by_role("list").first.get_by_role("listitem")).to_have_count(5)
+
+
 def test_nothing_moves_when_guesses_come_and_nothing_is_wider_than_the_screen(page: Page) -> None:
     everything = "[...document.querySelectorAll('section, #guesses li, footer, button')]"
     places = f"{everything}.map((element) => element.getBoundingClientRect().y)"

@@ -81,6 +81,9 @@ class Recognizer:
         top: int = 5,
     ) -> Answer: ...
 
+    @overload
+    def recognize(self, sketch: list[NDArray[Any]], top: int = 5) -> Answer | list[Answer]: ...  # strokes, or images
+
     def recognize(self, sketch: Any, top: int = 5) -> Answer | list[Answer]:
         """Give the likeliest labels of a sketch with their probabilities, the likeliest first.
 

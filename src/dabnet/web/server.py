@@ -40,6 +40,8 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(service: Service, listener: socket.socket, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; calls `ready` with the address of the page, as soon as it can be opened."""
     host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # every address of this machine
+        host = "localhost"
     address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     config = uvicorn.Config(
         create_app(service),

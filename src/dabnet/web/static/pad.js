@@ -144,7 +144,7 @@ canvas.addEventListener("pointermove", (event) => {
   for (const move of moves.length ? moves : [event]) extend(place(move));
 });
 
-for (const end of ["pointerup", "pointercancel"]) {
+for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
   canvas.addEventListener(end, (event) => {
     if (event.pointerId === pointer) finish();
   });
