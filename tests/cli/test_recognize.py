@@ -80,6 +80,19 @@ def test_standard_input_may_hold_any_of_them(kind: str, tmp_path: Path) -> None:
     assert names == {"json": ["-:1"], "lines": ["-:1", "-:2"]}.get(kind, ["-"])
 
 
+def test_each_line_of_standard_input_is_answered_as_it_comes() -> None:
+    command = [sys.executable, "-m", "dabnet", "recognize", "-", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in (1, 2, 3):
+            process.stdin.write(json.dumps(HOUSE) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["drawing"] == f"-:{number}"
+        process.stdin.close()
+    assert process.returncode == 0
+
+
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     good = save_png(Sketch.from_strokes(HOUSE), tmp_path / "a.png")
     bad = tmp_path / "b.png"

@@ -92,7 +92,8 @@ def test_a_lone_request_does_not_wait(server: Server) -> None:
     assert sorted(waits)[10] < 0.3
 
 
-def test_past_the_queue_requests_are_refused_at_once_and_later_taken() -> None:
+def test_past_the_queue_requests_are_refused_at_once_and_later_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECONDS_A_BATCH", "0.5")
     with start("--queue", 4, "--batch", 1, module="tests.web.slow") as server:
 
         def ask(_: int) -> tuple[int, dict[str, str], float]:
@@ -104,9 +105,9 @@ def test_past_the_queue_requests_are_refused_at_once_and_later_taken() -> None:
             answers = list(pool.map(ask, range(16)))
         refused = [(headers, seconds) for status, headers, seconds in answers if status == 503]
         assert sorted({status for status, _, _ in answers}) == [200, 503]
-        assert len(refused) == 12
+        assert 8 <= len(refused) <= 12
         assert all(headers["retry-after"] == "1" for headers, _ in refused)
-        assert sorted(seconds for _, seconds in refused)[6] < 0.3  # one batch, of the four that were taken
+        assert sorted(seconds for _, seconds in refused)[4] < 0.5  # before the first of the four that were taken
         assert server.ask("GET", "/healthz")[0] == 200
         assert ask(0)[0] == 200
 

@@ -18,16 +18,14 @@ from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
 from dabnet.sketches.raster import rasterize
 from dabnet.sketches.sketch import Sketch
-from dabnet.sketches.stream import stream_drawings
+from dabnet.sketches.stream import STANDARD_INPUT, stream_drawings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from dabnet.runtime.recognizer import Answer
     from dabnet.sketches.stream import Item
 
 BATCH = 32
-"""Drawings that run together."""
+"""Drawings that run together; but from standard input each is answered as it comes."""
 SHEET_DRAWINGS = 400
 """On a contact sheet, at most."""
 SHEET_SIZE = 128
@@ -78,13 +76,14 @@ def recognize(
     curl -s https://example.org/drawing.svg | dabnet recognize -
     """
     recognizer = Recognizer.load(model, threads)
-    found = _recognize(recognizer, stream_drawings(files, sys.stdin.buffer), top, min_confidence)
+    items = stream_drawings(files, sys.stdin.buffer)
     shown: list[Recognized] = []
     count = failed = 0
-    print_one = _print_json if as_json else _Table(recognizer).print
+    print_batch = _print_json if as_json else _Table(recognizer).print
     begun = time.monotonic()
-    for batch in _batches(found):
-        print_one(batch)
+    while some := list(islice(items, 1 if STANDARD_INPUT in files else BATCH)):
+        batch = _recognize(recognizer, some, top, min_confidence)
+        print_batch(batch)
         count += len(batch)
         failed += sum(one.error is not None for one in batch)
         if sheet is not None:
@@ -100,22 +99,17 @@ def recognize(
         raise typer.Exit(1)
 
 
-def _recognize(recognizer: Recognizer, items: Iterator[Item], top: int, min_confidence: float) -> Iterator[Recognized]:
-    for batch in _batches(items):
-        sketches = [sketch for _, sketch in batch if isinstance(sketch, Sketch)]
-        answers = iter(recognizer.recognize(sketches, top) if sketches else [])
-        for name, sketch in batch:
-            if isinstance(sketch, InputError):
-                yield Recognized(name, None, [], False, str(sketch))
-            else:
-                answer = next(answers)
-                yield Recognized(name, sketch, answer, is_sure(answer, min_confidence))
-
-
-def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, BATCH)):
-        yield batch
+def _recognize(recognizer: Recognizer, items: list[Item], top: int, min_confidence: float) -> list[Recognized]:
+    sketches = [item.sketch for item in items if isinstance(item.sketch, Sketch)]
+    answers = iter(recognizer.recognize(sketches, top) if sketches else [])
+    found = []
+    for name, sketch in items:
+        if isinstance(sketch, InputError):
+            found.append(Recognized(name, None, [], False, str(sketch)))
+        else:
+            answer = next(answers)
+            found.append(Recognized(name, sketch, answer, is_sure(answer, min_confidence)))
+    return found
 
 
 def _print_json(batch: list[Recognized]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import contextmanager
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -86,9 +87,13 @@ class Service:
             "input_size": list(self.recognizer.input_size),
             "kernels": session.kernels,
             "threads": session.threads,
-            "bytes": len(to_bytes(session.model)),
+            "bytes": self._model_bytes,
             "min_confidence": self.min_confidence,
         }
+
+    @cached_property
+    def _model_bytes(self) -> int:
+        return len(to_bytes(self.recognizer.session.model))
 
     def metrics_text(self) -> str:
         """Give all counts as Prometheus reads them."""
