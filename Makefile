@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-neon check fuzz race wheel format clean
+.PHONY: help demo test test-neon check fuzz fuzz-api race wheel format clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 11
@@ -35,6 +35,9 @@ check: $(VENV)/ready
 
 fuzz: $(VENV)/ready  ## feed 20,000 broken model files to the native code, built with AddressSanitizer and UBSan
 	PYTHON=$(BIN)/python scripts/sanitized address -m tests.packed.fuzz --count 20000
+
+fuzz-api: $(VENV)/ready  ## send the server 1,000 requests of each kind, good and bad, made up from its own description
+	DABNET_API_CASES=1000 $(BIN)/python -m pytest tests/web/test_schema.py
 
 race: $(VENV)/ready  ## let threads share sessions, with the native code built with ThreadSanitizer
 	PYTHON=$(BIN)/python scripts/sanitized thread -m tests.runtime.share_session

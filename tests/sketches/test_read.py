@@ -24,6 +24,7 @@ FORMS: dict[str, Any] = {
     "strokes as arrays": [np.array(stroke) for stroke in HOUSE],
     "a sketch": Sketch.from_strokes(HOUSE),
     "a canvas's JSON": json.dumps(HOUSE).encode(),
+    "an object with strokes": json.dumps({"strokes": HOUSE}).encode(),
     "JSON after a byte order mark": b"\xef\xbb\xbf \n" + json.dumps(HOUSE).encode(),
     "a Quick, Draw! line": json.dumps(record(HOUSE)).encode(),
     "SVG": SVG.encode(),
@@ -60,7 +61,8 @@ def test_a_file_is_known_by_what_it_holds_not_by_its_name(tmp_path: Path) -> Non
         (b"[[[" + b"9" * 5000 + b", 1]]]", "not valid JSON"),
         (b"<svg></svg>", "no lines"),
         (b"[" + b" " * 9_000_000, "more than 8,000,000"),
-        (b"{}", "needs an object with 'drawing'"),
+        (b"{}", 'holds no drawing: write it as {"strokes"'),
+        (b'{"strokes": 5}', "holds no drawing"),
         (encode(PICTURE)[:-300], "damaged"),
     ],
 )

@@ -18,6 +18,7 @@ from dabnet.sketches.sketch import Sketch
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 BATCH = 64
 """Sketches drawn and run at a time: any number of them takes no more memory than this."""
+MIN_CONFIDENCE = 0.5
+"""The probability from which on an answer is called sure: more likely right than wrong."""
 
 
 class Recognizer:
@@ -60,7 +63,15 @@ class Recognizer:
 
     @overload
     def recognize(  # type: ignore[overload-overlap]  # to mypy, texts and bytes could be strokes
-        self, sketch: list[Sketch] | list[str] | list[os.PathLike[str]] | list[Image.Image] | list[bytes], top: int = 5
+        self,
+        sketch: list[Sketch]
+        | list[str]
+        | list[Path]
+        | list[os.PathLike[str]]
+        | list[Image.Image]
+        | list[bytes]
+        | list[Sketch | str | os.PathLike[str] | Image.Image | bytes],
+        top: int = 5,
     ) -> list[Answer]: ...
 
     @overload
@@ -69,6 +80,9 @@ class Recognizer:
         sketch: Sketch | str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | Sequence[Sequence[ArrayLike]],
         top: int = 5,
     ) -> Answer: ...
+
+    @overload
+    def recognize(self, sketch: list[NDArray[Any]], top: int = 5) -> Answer | list[Answer]: ...  # strokes, or images
 
     def recognize(self, sketch: Any, top: int = 5) -> Answer | list[Answer]:
         """Give the likeliest labels of a sketch with their probabilities, the likeliest first.
@@ -91,14 +105,34 @@ class Recognizer:
     def _answer(self, sketches: list[Sketch], top: int) -> list[Answer]:
         answers = []
         for start in range(0, len(sketches), BATCH):
-            logits = self.session.run(show_batch(sketches[start : start + BATCH], self.raster))
-            chances = probabilities(logits, self.session.model.temperature)
-            for row, order in zip(chances, np.argsort(-chances, axis=1, kind="stable")[:, :top], strict=True):
-                answers.append([(self.session.model.labels[i], float(row[i])) for i in order])
+            chances = self.run(self.show(sketches[start : start + BATCH]))
+            answers += [self.rank(row, top) for row in chances]
         return answers
+
+    def show(self, sketches: Sequence[Sketch]) -> NDArray[np.float32]:
+        """Draw sketches as the network sees them, (N, channels, height, width)."""
+        return show_batch(sketches, self.raster)
+
+    def run(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Give the probability of each label, (N, classes), for what `show` gave."""
+        return probabilities(self.session.run(x), self.session.model.temperature)
+
+    def rank(self, chances: NDArray[np.float64], top: int = 5) -> Answer:
+        """Name the likeliest of the labels' probabilities, (classes,)."""
+        order = np.argsort(-chances, kind="stable")[:top]
+        return [(self.session.model.labels[i], float(chances[i])) for i in order]
 
     def __repr__(self) -> str:
         return f"<dabnet Recognizer: {len(self.labels)} classes, {self.session!r}>"
+
+
+def is_sure(answer: Answer, min_confidence: float = MIN_CONFIDENCE) -> bool:
+    """Say whether the first label of an answer is likely enough to be called an answer.
+
+    >>> is_sure([("cup", 0.41), ("mug", 0.38)]), is_sure([("cup", 0.41), ("mug", 0.38)], min_confidence=0.3)
+    (False, True)
+    """
+    return answer[0][1] >= min_confidence
 
 
 def probabilities(logits: NDArray[np.floating[Any]], temperature: float) -> NDArray[np.float64]:

@@ -30,23 +30,23 @@ NOISE = 0.12
 """Ink fainter than this share of the darkest is taken for the paper's texture."""
 
 
-def sketch_from_bytes(data: bytes) -> Sketch:
-    """Read a PNG, JPEG or WebP file's bytes."""
+def sketch_from_bytes(data: bytes, max_pixels: int = MAX_PIXELS) -> Sketch:
+    """Read a PNG, JPEG or WebP file's bytes, unless it has more pixels than that."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # MAX_PIXELS is stricter
             picture = Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError:
-        raise InputError(_too_large()) from None
+        raise InputError(_too_large(max_pixels)) from None
     except (OSError, ValueError, SyntaxError):
         raise InputError("this is not a picture that can be read: give a PNG, JPEG or WebP file.") from None
-    return sketch_from_picture(picture)
+    return sketch_from_picture(picture, max_pixels)
 
 
-def sketch_from_picture(picture: Image.Image) -> Sketch:
+def sketch_from_picture(picture: Image.Image, max_pixels: int = MAX_PIXELS) -> Sketch:
     """Take a Pillow image of any mode; transparent parts are white paper, EXIF's orientation is followed."""
-    if picture.width * picture.height > MAX_PIXELS:
-        raise InputError(_too_large())
+    if picture.width * picture.height > max_pixels:
+        raise InputError(_too_large(max_pixels))
     try:
         picture.load()
         picture = ImageOps.exif_transpose(picture)
@@ -81,8 +81,8 @@ def sketch_from_array(array: NDArray[Any]) -> Sketch:
     return sketch_from_picture(Image.fromarray(np.ascontiguousarray(array)))
 
 
-def _too_large() -> str:
-    return f"the picture has more than {MAX_PIXELS:,} pixels: make it smaller first."
+def _too_large(max_pixels: int = MAX_PIXELS) -> str:
+    return f"the picture has more than {max_pixels:,} pixels: make it smaller first."
 
 
 def _to_grey(picture: Image.Image, paper: int) -> Image.Image:

@@ -31,8 +31,8 @@ def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image |
     """Take a drawing in whatever form it comes.
 
     A path or the bytes of a PNG, JPEG, WebP, SVG or JSON file; a Pillow image; an array (height, width) or (height,
-    width, channels); strokes, each a list of (x, y). JSON holds strokes as `[[[x, y], ...], ...]` or a Quick, Draw!
-    object.
+    width, channels); strokes, each a list of (x, y). JSON holds strokes as `[[[x, y], ...], ...]`, an object with these
+    as its `strokes`, or a Quick, Draw! object.
 
     >>> read_sketch([[(10, 10), (90, 50)], [(40, 80)]])
     Sketch(2 strokes, 3 points)
@@ -78,5 +78,18 @@ def _read_bytes(data: bytes) -> Sketch:
         raise InputError(f"the drawing has {len(data):,} bytes, more than {MAX_TEXT_BYTES:,}: simplify it first.")
     if first == b"<":
         return sketch_from_svg(data)
-    content = parse_json(data)
-    return Sketch.from_strokes(content) if isinstance(content, list) else sketch_from_record(content)
+    return sketch_from_json(parse_json(data))
+
+
+def sketch_from_json(content: Any) -> Sketch:
+    """Take what was parsed from JSON: strokes, an object with `strokes`, or a Quick, Draw! object.
+
+    >>> sketch_from_json({"strokes": [[[10, 10], [90, 50]]]})
+    Sketch(1 strokes, 2 points)
+    """
+    strokes = content.get("strokes") if isinstance(content, dict) else content
+    if isinstance(strokes, list):
+        return Sketch.from_strokes(strokes)
+    if isinstance(content, dict) and "drawing" in content:
+        return sketch_from_record(content)
+    raise InputError('the JSON holds no drawing: write it as {"strokes": [[[x, y], [x, y], ...], ...]}.')

@@ -43,5 +43,31 @@ def draw_sheet(rows: Sequence[SheetRow]) -> Image.Image:
     return sheet
 
 
+class Captioned(NamedTuple):
+    """A drawing of a sheet, (size, size), ink 255 on 0, with what to say of it: a title and a word below."""
+
+    image: NDArray[np.uint8]
+    title: str
+    note: str
+
+
+def draw_captioned(drawings: Sequence[Captioned], columns: int = 8) -> Image.Image:
+    """Draw drawings of one size in lines, black on white, each with its title below."""
+    size = drawings[0].image.shape[0]
+    gap, font, small = size // 8, ImageFont.load_default(max(11, size // 9)), ImageFont.load_default(max(9, size // 11))
+    columns, height = min(columns, len(drawings)), size + 3 * gap
+    lines = -(-len(drawings) // columns)
+    sheet = Image.new("L", (columns * (size + gap) + gap, lines * (height + gap) + gap), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for number, (image, title, note) in enumerate(drawings):
+        line, column = divmod(number, columns)
+        left, top = gap + column * (size + gap), gap + line * (height + gap)
+        sheet.paste(INK, (left, top), Image.fromarray(image))
+        middle = left + size // 2
+        pen.text((middle, top + size + gap), _shorten(title), fill=INK, font=font, anchor="ms")
+        pen.text((middle, top + size + 2 * gap), _shorten(note), fill=GREY, font=small, anchor="ms")
+    return sheet
+
+
 def _shorten(title: str, longest: int = 24) -> str:
     return title if len(title) <= longest else title[: longest - 1] + "…"

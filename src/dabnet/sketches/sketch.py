@@ -110,11 +110,11 @@ class Sketch:
 
 def _stroke(number: int, stroke: ArrayLike) -> NDArray[np.float64]:
     try:
-        array = np.asarray(stroke, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+        array = np.asarray(stroke)
+    except ValueError:
         array = np.empty(1)  # of the wrong shape
     if array.size == 0:
         return np.empty((0, 2))
-    if array.ndim != 2 or array.shape[1] != 2:
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iuf":
         raise InputError(f"stroke {number} is not a list of points: write it as [[x, y], [x, y], ...].")
-    return array
+    return array.astype(np.float64)

@@ -1,0 +1,173 @@
+"""`dabnet recognize`: what drawings show."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from dabnet._files import write_beside
+from dabnet.errors import InputError
+from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
+from dabnet.sketches.raster import rasterize
+from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.stream import STANDARD_INPUT, stream_drawings
+
+if TYPE_CHECKING:
+    from dabnet.runtime.recognizer import Answer
+    from dabnet.sketches.stream import Item
+
+BATCH = 32
+"""Drawings that run together; but from standard input each is answered as it comes."""
+SHEET_DRAWINGS = 400
+"""On a contact sheet, at most."""
+SHEET_SIZE = 128
+"""Pixels a side of a drawing there."""
+NOT_SURE = "not sure"
+WIDEST_NAME = 48
+
+
+class Recognized(NamedTuple):
+    """A drawing and its guesses, or why it has none."""
+
+    name: str
+    sketch: Sketch | None
+    answer: Answer
+    sure: bool
+    error: str | None = None
+
+
+def recognize(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="PNG, JPEG, WebP, SVG or JSON files; .ndjson files, a drawing a line; folders; - for standard input.",
+        ),
+    ],
+    model: Annotated[str, typer.Option(help="A packed model; 'default' is the one that ships.")] = "default",
+    top: Annotated[int, typer.Option(help="Guesses for each drawing.", min=1)] = 3,
+    min_confidence: Annotated[
+        float, typer.Option(help=f"Answer '{NOT_SURE}' if no guess is as likely as this.", min=0, max=1)
+    ] = MIN_CONFIDENCE,
+    sheet: Annotated[
+        Path | None, typer.Option(help=f"Draw a contact sheet of the first {SHEET_DRAWINGS}: a PNG file.")
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a drawing, and nothing else.")] = False,
+) -> None:
+    """Tell what drawings show: dark lines on light or light on dark, photographed or drawn as strokes.
+
+    A file that cannot be read is reported, and the others are recognized; the exit code is 1 then.
+
+    dabnet recognize cup.png photo.jpg strokes.json
+
+    dabnet recognize folder/ --sheet guesses.png
+
+    dabnet recognize cats.ndjson --json > cats.guesses.ndjson
+
+    curl -s https://example.org/drawing.svg | dabnet recognize -
+    """
+    recognizer = Recognizer.load(model, threads)
+    items = stream_drawings(files, sys.stdin.buffer)
+    shown: list[Recognized] = []
+    count = failed = 0
+    print_batch = _print_json if as_json else _Table(recognizer).print
+    begun = time.monotonic()
+    while some := list(islice(items, 1 if STANDARD_INPUT in files else BATCH)):
+        batch = _recognize(recognizer, some, top, min_confidence)
+        print_batch(batch)
+        count += len(batch)
+        failed += sum(one.error is not None for one in batch)
+        if sheet is not None:
+            shown += [one for one in batch if one.sketch is not None][: SHEET_DRAWINGS - len(shown)]
+        _report_progress(count, time.monotonic() - begun)
+    _report_progress(0, 0)
+    if sheet is not None:
+        _draw_sheet(recognizer, shown, sheet)
+        left_out = f" (the first {SHEET_DRAWINGS})" if count - failed > SHEET_DRAWINGS else ""
+        typer.echo(f"{len(shown)} drawings on {sheet}{left_out}.", err=True)
+    if failed:
+        typer.echo(f"{failed:,} of {count:,} drawings could not be read.", err=True)
+        raise typer.Exit(1)
+
+
+def _recognize(recognizer: Recognizer, items: list[Item], top: int, min_confidence: float) -> list[Recognized]:
+    sketches = [item.sketch for item in items if isinstance(item.sketch, Sketch)]
+    answers = iter(recognizer.recognize(sketches, top) if sketches else [])
+    found = []
+    for name, sketch in items:
+        if isinstance(sketch, InputError):
+            found.append(Recognized(name, None, [], False, str(sketch)))
+        else:
+            answer = next(answers)
+            found.append(Recognized(name, sketch, answer, is_sure(answer, min_confidence)))
+    return found
+
+
+def _print_json(batch: list[Recognized]) -> None:
+    for one in batch:
+        if one.error is not None:
+            said: dict[str, Any] = {"drawing": one.name, "error": one.error}
+        else:
+            guesses = [{"label": label, "probability": round(share, 6)} for label, share in one.answer]
+            said = {"drawing": one.name, "guesses": guesses, "sure": one.sure}
+        typer.echo(json.dumps(said, ensure_ascii=False))
+
+
+class _Table:
+    """Prints lines under headings as drawings come; the first of them decide how wide names are."""
+
+    def __init__(self, recognizer: Recognizer) -> None:
+        self._label = max(len(NOT_SURE), *map(len, recognizer.labels))
+        self._name = 0
+
+    def print(self, batch: list[Recognized]) -> None:
+        if not self._name:
+            self._name = max(len("drawing"), *(min(len(one.name), WIDEST_NAME) for one in batch))
+            typer.echo(f"{'drawing':{self._name}}  {'guess':{self._label}}         also likely")
+        for one in batch:
+            if one.error is not None:
+                name = "" if one.name in one.error else f"{one.name}: "
+                typer.echo(f"dabnet: {name}{one.error}", err=True)
+                continue
+            guess, rest = (one.answer[0], one.answer[1:]) if one.sure else ((NOT_SURE, None), one.answer)
+            also = ", ".join(f"{label} {_percent(share)}" for label, share in rest)
+            share = "" if guess[1] is None else _percent(guess[1])
+            typer.echo(f"{one.name:{self._name}}  {guess[0]:{self._label}}  {share:>5}  {also}".rstrip())
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %" if share >= 0.01 else "<1 %"
+
+
+def _report_progress(count: int, seconds: float) -> None:
+    """Say on standard error how far it is, where that is a terminal and the answers go elsewhere; nothing for 0."""
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        words = f"{count:,} drawings, {count / max(seconds, 1e-9):,.0f} a second" if count else ""
+        sys.stderr.write(f"\r{words}\x1b[K")
+        sys.stderr.flush()
+
+
+def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> None:
+    from dabnet.sketches.sheet import Captioned, draw_captioned  # fonts take a while
+
+    if not shown:
+        raise InputError("no drawing could be read: there is nothing to put on a sheet.")
+    raster = replace(recognizer.raster, size=SHEET_SIZE)
+    drawings = []
+    for one in shown:
+        assert one.sketch is not None
+        label, share = one.answer[0]
+        caption = (label, _percent(share)) if one.sure else (NOT_SURE, f"perhaps {label}, {_percent(share)}")
+        drawings.append(Captioned(rasterize(one.sketch, raster), *caption))
+    file = io.BytesIO()
+    draw_captioned(drawings).save(file, "PNG", optimize=True)
+    write_beside(path, file.getvalue())

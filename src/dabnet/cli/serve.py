@@ -1,0 +1,47 @@
+"""`dabnet serve`: a page to draw on, and recognition over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dabnet._lazy import load
+from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer
+
+
+def serve(
+    model: Annotated[str, typer.Option(help="A packed model; 'default' is the one that ships.")] = "default",
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
+    batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 16,
+    queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered 503 at once.", min=1)] = 64,
+    max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1)] = 8,
+    body_seconds: Annotated[float, typer.Option(help="Seconds that a request may take to come in.", min=0.1)] = 10,
+    min_confidence: Annotated[
+        float, typer.Option(help="The probability from which on an answer is called sure.", min=0, max=1)
+    ] = MIN_CONFIDENCE,
+) -> None:
+    """Serve a page to draw on, which guesses along, and the same over HTTP.
+
+    Open the address that it prints. Or send strokes, each a list of points, or a picture:
+
+    curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' 127.0.0.1:8000/v1/recognize
+
+    curl -H 'content-type: image/png' --data-binary @cup.png '127.0.0.1:8000/v1/recognize?top=3'
+
+    /openapi.json describes it all; /v1/model, /healthz and /metrics (Prometheus) tell about the server.
+
+    Ctrl-C or SIGTERM stops it, after it has answered what it accepted.
+    """
+    server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
+    listener = server.listen(host, port)
+    limits = bodies.Limits(queue=queue, body=int(max_body * 1e6), seconds=body_seconds)
+    recognizer = Recognizer.load(model, threads)
+    serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
+    server.serve(serving, listener, _greet)
+
+
+def _greet(address: str) -> None:
+    typer.echo(f"Draw on {address} (Ctrl-C stops).")

@@ -1,0 +1,1 @@
+"""Recognizing over HTTP, and the page to draw on; without torch."""

@@ -1,0 +1,169 @@
+"""The server's routes: the interface under /v1, and the page to draw on."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from importlib.resources import files
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from dabnet import __version__
+from dabnet.errors import InputError
+from dabnet.web.api import ASKING, COUNTED, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
+from dabnet.web.bodies import JSON, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from dabnet.web.service import Service
+
+PAGE = {"/": ("index.html", "text/html"), "/pad.css": ("pad.css", "text/css"), "/pad.js": ("pad.js", "text/javascript")}
+"""The files of the page, by path."""
+PAGE_HEADERS = {
+    "cache-control": "no-cache",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on the page at `/`, or send a drawing:
+
+    curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' http://127.0.0.1:8000/v1/recognize
+    curl -H 'content-type: image/png' --data-binary @drawing.png 'http://127.0.0.1:8000/v1/recognize?top=3'
+"""
+GONE = 499
+"""The status, in the counts only, of a request whose sender did not wait for the answer."""
+
+
+def create_app(service: Service) -> FastAPI:
+    """Make the application around a service, which it closes when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="dabnet",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,  # these pages would be fetched from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.add_middleware(_Counted, service=service)
+    app.add_exception_handler(RefusedError, _refuse)
+    app.add_exception_handler(InputError, _refuse_input)
+    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_exception_handler(ClientDisconnect, _let_go)
+
+    @app.post("/v1/recognize", summary="Recognize a drawing", responses=RECOGNIZED, openapi_extra=ASKING)
+    async def recognize(request: Request) -> Response:
+        return _json(await service.recognize(request))
+
+    @app.post(
+        "/v1/raster",
+        summary="Show what the network sees of a drawing",
+        responses=DRAWN,
+        response_class=Response,
+        openapi_extra=DRAWING,
+    )
+    async def raster(request: Request) -> Response:
+        return Response(await service.draw(request), media_type="image/png")
+
+    @app.get("/v1/model", summary="Tell about the model")
+    async def model() -> ModelInfo:
+        return ModelInfo(**service.about(), version=__version__)
+
+    @app.get("/healthz", summary="Tell whether the server can answer", responses={503: {"model": Problem}})
+    async def healthz() -> Response:
+        if service.is_stopping:
+            return _json({"error": "the server is stopping: try again later."}, 503)
+        return _json({"status": "ok"})
+
+    @app.get(
+        "/metrics",
+        summary="Give counts and latencies as Prometheus reads them",
+        responses=COUNTED,
+        response_class=Response,
+    )
+    async def metrics() -> Response:
+        return Response(service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    for path, (name, kind) in PAGE.items():
+        app.add_route(path, _page(files("dabnet.web").joinpath("static", name).read_bytes(), kind), ["GET"])
+    return app
+
+
+def _page(content: bytes, kind: str) -> Any:
+    tag = f'"{sha256(content).hexdigest()[:16]}"'
+
+    async def give(request: Request) -> Response:
+        headers = {**PAGE_HEADERS, "etag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
+
+    return give
+
+
+def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(json.dumps(content, ensure_ascii=False), status, headers, JSON)
+
+
+async def _refuse(_: Request, problem: Exception) -> Response:
+    assert isinstance(problem, RefusedError)
+    return _json({"error": str(problem)}, problem.status, problem.headers)
+
+
+async def _refuse_input(_: Request, problem: Exception) -> Response:
+    return _json({"error": str(problem)}, 422)
+
+
+async def _refuse_path(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HTTPException)
+    sentence = {
+        404: f"there is nothing at '{request.url.path[:100]}': /openapi.json lists what there is.",
+        405: f"'{request.url.path[:100]}' does not take {request.method[:20]}: /openapi.json lists what it takes.",
+    }.get(problem.status_code, str(problem.detail))
+    return _json({"error": sentence}, problem.status_code, dict(problem.headers or {}))
+
+
+async def _let_go(_: Request, __: Exception) -> Response:
+    return Response(status_code=GONE)  # to nobody
+
+
+class _Counted:
+    """Counts every answer; once the server stops, asks each sender to close the connection."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status = perf_counter(), GONE
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if self._service.is_stopping:
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            path = scope["path"] if scope["path"] in self._known else "other"
+            self._service.metrics.count(path, status, perf_counter() - begun)
+
+    _known = frozenset({"/v1/recognize", "/v1/raster", "/v1/model", "/healthz", "/metrics", "/openapi.json", *PAGE})

@@ -1,0 +1,158 @@
+"""Threads that read drawings, and one that runs the network on all that are ready.
+
+The network takes what is there when it is free: a lone drawing runs at once, and while one batch runs, the next one
+gathers. Only if more drawings are being read already does it wait for them, for a few hundred microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Images = NDArray[np.float32]  # (N, channels, height, width)
+
+T = TypeVar("T")
+PATIENCE = 0.0003
+"""Seconds to wait for drawings that are being read."""
+READERS = 2
+"""Threads that read: one large picture does not hold up the strokes of others."""
+
+
+class Ran(NamedTuple):
+    """The probabilities of a drawing's labels, (classes,), and the seconds of each step; a batch runs as one."""
+
+    chances: NDArray[np.float64]
+    reading: float
+    waiting: float
+    running: float
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    read: Callable[[], Any]
+    is_run: bool
+    """Whether the network runs on what was read."""
+    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    x: Any = None
+    reading: float = 0.0
+    ready: float = 0.0
+
+
+class Pipeline:
+    """Reads drawings and runs a network on them; hand them in from one running event loop.
+
+    Args:
+        run: gives the probabilities (N, classes) of images.
+        largest: images that run together at most, so that nobody waits long for the others.
+    """
+
+    def __init__(self, run: Callable[[Images], NDArray[np.float64]], largest: int = 16) -> None:
+        self.batches = 0
+        self.drawings = 0
+        self._run = run
+        self._largest = largest
+        self._unread: SimpleQueue[_Job | None] = SimpleQueue()
+        self._ready: SimpleQueue[_Job | None] = SimpleQueue()
+        self._reading = 0
+        self._lock = threading.Lock()  # of the number above
+        self._readers = [threading.Thread(target=self._read_all, name="reader", daemon=True) for _ in range(READERS)]
+        self._network = threading.Thread(target=self._run_all, name="network", daemon=True)
+        for thread in (*self._readers, self._network):
+            thread.start()
+
+    def recognize(self, read: Callable[[], Images]) -> asyncio.Future[Ran]:
+        """Call `read`, which gives one image, in a thread, and run the network on what it gives."""
+        return self._submit(_Job(read, is_run=True))
+
+    def read(self, read: Callable[[], T]) -> asyncio.Future[T]:
+        """Only call `read`, in its turn."""
+        return self._submit(_Job(read, is_run=False))
+
+    def close(self) -> None:
+        """Finish what was handed in, and end the threads."""
+        for _ in self._readers:
+            self._unread.put(None)
+        for thread in self._readers:
+            thread.join()
+        self._ready.put(None)
+        self._network.join()
+
+    def _submit(self, job: _Job) -> asyncio.Future[Any]:
+        with self._lock:
+            self._reading += 1
+        self._unread.put(job)
+        return job.future
+
+    def _read_all(self) -> None:
+        while (job := self._unread.get()) is not None:
+            begun = perf_counter()
+            try:
+                job.x = job.read()
+            except Exception as problem:  # whoever asked gets it
+                _settle([job], problem)
+            else:
+                job.ready = perf_counter()
+                job.reading = job.ready - begun
+                if job.is_run:
+                    self._ready.put(job)
+                else:
+                    _settle([job], [job.x])
+            with self._lock:
+                self._reading -= 1
+
+    def _run_all(self) -> None:
+        while (job := self._ready.get()) is not None:
+            batch = self._gather(job)
+            begun = perf_counter()
+            try:
+                answers = self._run(np.concatenate([job.x for job in batch]))
+            except Exception as problem:  # whoever asked gets it
+                _settle(batch, problem)
+                continue
+            running = perf_counter() - begun
+            self.batches += 1
+            self.drawings += len(batch)
+            pairs = zip(answers, batch, strict=True)
+            _settle(batch, [Ran(chances, job.reading, begun - job.ready, running) for chances, job in pairs])
+
+    def _gather(self, first: _Job) -> list[_Job]:
+        """Take what is ready, and wait a moment for what is being read."""
+        batch = [first]
+        until = perf_counter() + PATIENCE
+        while len(batch) < self._largest:
+            wait = until - perf_counter() if self._reading else 0.0
+            try:
+                job = self._ready.get(timeout=wait) if wait > 0 else self._ready.get_nowait()
+            except Empty:
+                break
+            if job is None:
+                self._ready.put(None)  # again, after this batch
+                break
+            batch.append(job)
+        return batch
+
+
+def _settle(batch: list[_Job], outcome: list[Any] | Exception) -> None:
+    """Wake those who wait for a batch, all at once."""
+
+    def wake() -> None:
+        for place, job in enumerate(batch):
+            if job.future.done():  # nobody waits any more
+                continue
+            if isinstance(outcome, Exception):
+                job.future.set_exception(outcome)
+            else:
+                job.future.set_result(outcome[place])
+
+    batch[0].future.get_loop().call_soon_threadsafe(wake)

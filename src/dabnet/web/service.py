@@ -1,0 +1,161 @@
+"""What the server does for a request: a place in the queue, reading off the event loop, and a turn of the network."""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from dabnet.errors import InputError
+from dabnet.packed import to_bytes
+from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
+from dabnet.web.bodies import BodyReader, Limits, busy, content_kind, read_drawing
+from dabnet.web.metrics import Metrics
+from dabnet.web.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from starlette.requests import Request
+
+    from dabnet.runtime.recognizer import Recognizer
+
+TOP = 5
+"""Guesses, unless a request asks for another number."""
+MAX_TOP = 1000
+
+
+class Service:
+    """Recognizes the drawings of requests.
+
+    Args:
+        recognizer: what knows the drawings.
+        limits: what is taken.
+        batch: drawings that the network runs together at most.
+        min_confidence: the probability from which on it calls itself sure.
+    """
+
+    def __init__(
+        self,
+        recognizer: Recognizer,
+        limits: Limits | None = None,
+        *,
+        batch: int = 16,
+        min_confidence: float = MIN_CONFIDENCE,
+    ) -> None:
+        self.recognizer = recognizer
+        self.limits = limits or Limits()
+        self.min_confidence = min_confidence
+        self.metrics = Metrics()
+        self.waiting = 0
+        self.is_stopping = False
+        self._bodies = BodyReader(self.limits)
+        self._pipeline = Pipeline(recognizer.run, batch)
+
+    async def recognize(self, request: Request) -> dict[str, Any]:
+        """Give the guesses for a request's drawing, whether they are sure, and the milliseconds it took."""
+        begun = perf_counter()
+        body, kind = await self._take_in(request)
+        top = _Top(request.query_params.get("top"))
+        with self._place():
+            ran = await self._pipeline.recognize(lambda: self._read(body, kind, top))
+        guesses = self.recognizer.rank(ran.chances, top.value)
+        times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
+        return {
+            "guesses": [{"label": label, "probability": round(share, 6)} for label, share in guesses],
+            "sure": is_sure(guesses, self.min_confidence),
+            "milliseconds": {name: round(seconds * 1e3, 3) for name, seconds in times.items()},
+        }
+
+    async def draw(self, request: Request) -> bytes:
+        """Give what the network would see of a request's drawing, as a PNG."""
+        body, kind = await self._take_in(request)
+        with self._place():
+            return await self._pipeline.read(lambda: _to_png(self._read(body, kind, _Top(None))))
+
+    def about(self) -> dict[str, Any]:
+        """Tell about the model."""
+        session = self.recognizer.session
+        return {
+            "labels": self.recognizer.labels,
+            "input_size": list(self.recognizer.input_size),
+            "kernels": session.kernels,
+            "threads": session.threads,
+            "bytes": self._model_bytes,
+            "min_confidence": self.min_confidence,
+        }
+
+    @cached_property
+    def _model_bytes(self) -> int:
+        return len(to_bytes(self.recognizer.session.model))
+
+    def metrics_text(self) -> str:
+        """Give all counts as Prometheus reads them."""
+        return self.metrics.text(
+            {
+                "dabnet_queue_length": ("Requests that are accepted and not answered yet.", "gauge", self.waiting),
+                "dabnet_batches_total": ("Runs of the network.", "counter", self._pipeline.batches),
+                "dabnet_drawings_total": ("Drawings in these runs.", "counter", self._pipeline.drawings),
+            }
+        )
+
+    def stop(self) -> None:
+        """Finish what was accepted, but wait for nothing more."""
+        self._bodies.stop()
+
+    def close(self) -> None:
+        """End all threads."""
+        self._pipeline.close()
+
+    async def _take_in(self, request: Request) -> tuple[bytes, str]:
+        """Take a body in; at once refuse what there is no place for."""
+        kind = content_kind(request)
+        self._check_place()
+        return await self._bodies.read(request, kind), kind
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        self._check_place()
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+
+    def _check_place(self) -> None:
+        if self.waiting >= self.limits.queue:
+            raise busy(f"{self.waiting} drawings wait")
+
+    def _read(self, body: bytes, kind: str, top: _Top) -> NDArray[np.float32]:
+        """Read a body as the network will see it, and how many guesses it asks for."""
+        drawing = read_drawing(body, kind, self.limits)
+        if "top" in drawing.options:
+            top.take(drawing.options["top"])
+        return self.recognizer.show([drawing.sketch])
+
+
+class _Top:
+    """How many guesses a request wants: what its body says, or its query."""
+
+    def __init__(self, in_query: str | None) -> None:
+        self.value = TOP
+        if in_query is not None:
+            is_number = in_query.isascii() and in_query.isdecimal() and len(in_query) < 5
+            self.take(int(in_query) if is_number else in_query)
+
+    def take(self, top: Any) -> None:
+        if not isinstance(top, int) or isinstance(top, bool) or not 1 <= top <= MAX_TOP:
+            raise InputError(f"'top' is how many guesses to give, from 1 to {MAX_TOP}, not {top!r:.40}.")
+        self.value = top
+
+
+def _to_png(x: NDArray[np.float32]) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.rint(x[0, 0] * 255).astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()

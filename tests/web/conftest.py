@@ -1,0 +1,68 @@
+"""Servers for tests, each in a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+class Server:
+    """A server that runs, and how to ask it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        assert greeting.startswith("Draw on http://127.0.0.1:"), greeting
+        self.process = process
+        self.address = greeting.split()[2]
+        self.port = int(self.address.split(":")[2].strip("/"))
+
+    def connect(self, timeout: float = 30) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Send a request of its own; a body that is not bytes goes as JSON. Give status, headers and body."""
+        if body is not None:
+            headers["content-type"] = kind
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        with contextlib.closing(self.connect()) as connection:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def recognize(self, body: Any, query: str = "", kind: str = "application/json") -> tuple[int, Any]:
+        status, _, answer = self.ask("POST", f"/v1/recognize{query}", body, kind)
+        return status, json.loads(answer)
+
+    def metrics(self) -> dict[str, float]:
+        lines = self.ask("GET", "/metrics")[2].decode().splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+@contextlib.contextmanager
+def start(*options: object, module: str = "dabnet") -> Iterator[Server]:
+    """Run a server, until it is told to stop and has; what it says of errors must be nothing."""
+    command = [sys.executable, "-m", module, "serve", "--port", "0", *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.terminate()
+            _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The server as it is by default."""
+    with start() as started:
+        yield started

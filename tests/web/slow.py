@@ -1,0 +1,20 @@
+"""dabnet, with a network that takes its time: so many seconds a batch."""
+
+import os
+import time
+from typing import Any
+
+from dabnet.cli import main
+from dabnet.runtime.recognizer import Recognizer
+
+run = Recognizer.run
+
+
+def run_slowly(recognizer: Recognizer, x: Any) -> Any:
+    time.sleep(float(os.environ.get("SECONDS_A_BATCH", "0.3")))
+    return run(recognizer, x)
+
+
+if __name__ == "__main__":
+    Recognizer.run = run_slowly  # type: ignore[assignment, method-assign]
+    main()
