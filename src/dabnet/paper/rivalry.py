@@ -1,0 +1,133 @@
+"""XNOR-Net and DAB-Net trained alike: who gets more right, and what the traces of their binary layers tell of why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dabnet.paper.finding import Table
+from dabnet.paper.published import DATA_SETS, NETWORKS, OURS, VARIANTS
+from dabnet.paper.runs import Accuracy, Run, mean_over_layers, read_traces, summarize
+
+if TYPE_CHECKING:
+    from dabnet.paper.runs import Scale
+
+RIVALS = (("fbin-xnor", "fbin-dab"), ("wbin-bwn", "wbin-dab"))
+"""XNOR-Net's way and DAB-Net's, for each precision."""
+LEVEL = 0.005
+"""Two accuracies this close are level, whatever their spread."""
+FLIPS_COUNTED_OTHERWISE = ("tuberlin-resnet18-fbin-dab", "tuberlin-resnet18-shortcuts-fbin-dab")
+"""Published runs whose traces count an exchange of alpha and beta as if all weights changed sides."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of a network's binary layers: means over layers and runs, in the last epoch."""
+
+    variant: str
+    accuracy: Accuracy
+    k_share: float
+    error: float
+    flip: float | None
+
+    @classmethod
+    def read(cls, variant: str, runs: Sequence[Run]) -> Settled:
+        """Read it from the runs' traces; there must be a run."""
+        traces = [read_traces(run.folder) for run in runs]
+        last = {
+            column: [mean_over_layers(trace, column)[-1] for trace in traces] for column in ("k_share", "error", "flip")
+        }
+        counted = [
+            flip for run, flip in zip(runs, last["flip"], strict=True) if run.folder.name not in FLIPS_COUNTED_OTHERWISE
+        ]
+        accuracy = summarize(runs)
+        assert accuracy is not None
+        return cls(
+            variant, accuracy, float(np.mean(last["k_share"])), float(np.mean(last["error"])),
+            float(np.mean(counted)) if counted else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rivalry:
+    """XNOR-Net and DAB-Net, trained alike."""
+
+    data: str
+    network: str
+    xnor: Settled
+    dab: Settled
+
+    @property
+    def gain(self) -> float:
+        """How much more DAB-Net gets right."""
+        return self.dab.accuracy.mean - self.xnor.accuracy.mean
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the spread is as large as the difference."""
+        return abs(self.gain) < max(LEVEL, math.hypot(self.dab.accuracy.spread or 0, self.xnor.accuracy.spread or 0))
+
+    def __str__(self) -> str:
+        precision, rival = VARIANTS[self.xnor.variant].split()
+        side = "level with" if self.is_level else "ahead of" if self.gain > 0 else "behind"
+        where = f"{(NETWORKS | OURS)[self.network]}, {precision}, {DATA_SETS[self.data]}"
+        return f"{where}: DAB-Net is {side} {rival} ({100 * self.gain:+.1f} points)."
+
+
+def find_rivalries(scale: Scale) -> list[Rivalry]:
+    """Find what was trained both ways."""
+    rivalries = []
+    for data in DATA_SETS:
+        for network in NETWORKS | OURS:
+            for pair in RIVALS:
+                runs = [scale.find(data, network, variant) for variant in pair]
+                if all(runs):
+                    xnor, dab = (Settled.read(variant, each) for variant, each in zip(pair, runs, strict=True))
+                    rivalries.append(Rivalry(data, network, xnor, dab))
+    return rivalries
+
+
+def settled_table(rivalries: list[Rivalry]) -> Table:
+    """Set what became of DAB-Net's binary layers beside XNOR-Net's."""
+    return Table(
+        "Binary layers in the last epoch, mean over layers and runs",
+        ("network", "K/n", "error of the weights", "changed sides", "data"),
+        [
+            (
+                f"{(NETWORKS | OURS)[each.network]}, {VARIANTS[side.variant]}",
+                f"{side.k_share:.2f}",
+                f"{side.error:.3f}",
+                "-" if side.flip is None else f"{side.flip:.1%}",
+                DATA_SETS[each.data],
+            )
+            for each in rivalries
+            for side in (each.xnor, each.dab)
+        ],
+    )
+
+
+def conclude(rivalries: list[Rivalry]) -> list[str]:
+    """Say who is ahead, and what the traces tell of why."""
+    remarks = [str(each) for each in rivalries]
+    behind = [each for each in rivalries if each.gain < 0 and not each.is_level]
+    if not behind:
+        return remarks
+
+    def compare(column: str, form: str) -> str:
+        pairs = [(getattr(each.dab, column), getattr(each.xnor, column)) for each in behind]
+        return "; ".join(f"{dab:{form}} against {xnor:{form}}" for dab, xnor in pairs if None not in (dab, xnor))
+
+    return [
+        *remarks,
+        f"Where it is behind, K/n did move as the paper shows ({compare('k_share', '.2f')}): the split follows the "
+        "weights.",
+        f"But each network's own weights end about as far from their two values ({compare('error', '.3f')}): the "
+        "better fit to given weights did not become a better fit of trained ones.",
+        f"And more weights still change sides in the last epoch, at the lowest learning rate ({compare('flip', '.1%')};"
+        " there is no figure where they were counted otherwise): the threshold moves with the weights, and the bits "
+        "settle later. Whether that is the cause the traces cannot tell.",
+    ]
