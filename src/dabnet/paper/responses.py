@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RUN = "tuberlin-sketch-a-net-fprec"
 RASTER = Raster(size=97, margin=0.05, pen=0.03)
 """As the network was trained."""
-SKETCHES = 100
+SKETCHES = 40
 """Drawings that responses are compared on."""
 HEAT = LinearSegmentedColormap.from_list("heat", ["white", "#fed7aa", "#ea580c", "#7c2d12"])
 
@@ -128,7 +128,7 @@ def _draw(
         top = float(maps["real"][shown, at].max())
         for column, kind in enumerate(names):
             weights, responses = grid[row, 1 + 2 * column], grid[row, 2 + 2 * column]
-            weights.imshow(kinds[kind][at, 0], cmap="PuOr_r", vmin=-limit, vmax=limit)
+            weights.imshow(kinds[kind][at, 0].numpy(), cmap="PuOr_r", vmin=-limit, vmax=limit)
             responses.imshow(maps[kind][shown, at], cmap=HEAT, vmin=0, vmax=top)
             alike = "" if kind == "real" else f": {likeness[kind][at]:.3f}"
             responses.set_title(f"{names[kind]}{alike}", color=colours[kind], fontweight="bold", fontsize=10)
