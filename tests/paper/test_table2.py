@@ -59,7 +59,7 @@ def test_what_is_missing_is_trained_and_nothing_else(scale: Scale, tmp_path: Pat
     finding = find_table2(scale)
     assert set(finding.figures["runs"]) == {"tuberlin-resnet18-fbin-dab", "tuberlin-resnet18-fbin-xnor"}
     rows = {row[0]: row for row in finding.tables[0].rows}
-    assert rows["ResNet-18, FBin XNOR-Net"][1:] == ("68.8", "50.0", "82.8", "-")
+    assert rows["ResNet-18, FBin XNOR-Net"][1:] == ("50.0", "68.8", "-", "82.8")
     assert any(remark.startswith("ResNet-18, FBin, TU-Berlin: DAB-Net is ") for remark in finding.remarks)
     written = (tmp_path / "runs" / "tuberlin-resnet18-fbin-dab" / "last.ckpt").stat().st_mtime_ns
     train()
@@ -78,10 +78,10 @@ def test_a_run_that_was_stopped_goes_on_and_one_begun_otherwise_is_left_alone(
             raise KeyboardInterrupt
         finish(folder, recipe, 0.5, 0.4)
 
-    def train(seeds: list[int]) -> None:
+    def train(seeds: list[int], fold: int = 1) -> None:
         train_missing(
             scale, data, "tuberlin", tmp_path / "runs",
-            networks=["resnet18"], folds=[1], seeds=seeds, console=Console(quiet=True),
+            networks=["resnet18"], folds=[fold], seeds=seeds, console=Console(quiet=True),
         )  # fmt: skip
 
     monkeypatch.setattr(table2, "fit", fit)
@@ -96,6 +96,9 @@ def test_a_run_that_was_stopped_goes_on_and_one_begun_otherwise_is_left_alone(
     (tmp_path / "runs" / dab / "recipe.toml").write_text(replace(TINY, epochs=9).to_toml())
     with pytest.raises(InputError, match="was begun with other settings"):
         train([0])
+    with pytest.raises(InputError, match="has no fold 7"):
+        train([0], fold=7)
+    assert not list((tmp_path / "runs").glob("*-fold7*"))
 
 
 def test_a_rival_that_is_ahead_is_said_to_be_ahead_and_the_traces_say_what_they_show(
@@ -108,7 +111,11 @@ def test_a_rival_that_is_ahead_is_said_to_be_ahead_and_the_traces_say_what_they_
         finish(published / f"tuberlin-resnet18-fbin-dab{suffix}", replace(TINY, seed=seed), dab, 0.38)
     said = " ".join(find_table2(scale).remarks)
     assert "DAB-Net is behind XNOR-Net (-10.0 points)" in said
-    assert "0.380 against 0.370" in said
+    assert "0.380 against 0.370. A better fit to given weights did not become a better fit of trained ones" in said
+    assert "1.0% against 1.0% of its weights change sides. Whether" in said
+    (published / "tuberlin-resnet18-fbin-dab" / "flips.md").write_text("counted otherwise")
+    (published / "tuberlin-resnet18-fbin-dab-seed1" / "flips.md").write_text("counted otherwise")
+    assert "change sides" not in " ".join(find_table2(scale).remarks)
     assert "Missing of Sketchy" in said
     assert "--data sketchy.parquet --data-set sketchy" in said
     assert find_table3(scale).figures["dab"]["tuberlin-resnet18-fbin-dab"]["here"] == pytest.approx(0.41)

@@ -17,7 +17,7 @@ COMMANDS = {
     "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",
     "export": "Pack a trained network into one small file.",
-    "paper": "Check each claim of the paper with runs and measurements of our own.",
+    "paper": "Check the paper's claims with runs of our own.",
     "summary": "Tell what each layer of a network is and costs.",
     "train": "Train a network by a recipe.",
     "verify": "Compare a packed model with its network.",

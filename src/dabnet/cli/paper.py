@@ -75,7 +75,7 @@ def table2(
                 networks=networks or [*NETWORKS, *OURS], folds=_numbers("folds", folds), seeds=_numbers("seeds", seeds),
                 device=device, console=Console(quiet=as_json),
             )  # fmt: skip
-        except load("dabnet.training.fit").Stopped:
+        except (load("dabnet.training.fit").Stopped, KeyboardInterrupt):
             typer.echo("Stopped. Every finished epoch is kept: run the same command again to go on.", err=True)
             raise typer.Exit(130) from None
     _report(load("dabnet.paper.table2").find_table2(chosen), f"table2 --scale {scale}", output, as_json)
@@ -146,7 +146,8 @@ def draw_responses(
         prepared = load("dabnet.sketches.store").SketchSet(data)
         sketches = prepared.read(range(min(len(prepared), max(40, sketch + 1))))
     finding = load("dabnet.paper.responses").find_responses(_trained(results), sketches, sketch, seed)
-    _report(finding, f"figure responses --sketch {sketch}", output, as_json)
+    words = f"figure responses --sketch {sketch}" + (f" --data {data.name}" if data else "")
+    _report(finding, words, output, as_json)
 
 
 @figure.command("alpha-beta")

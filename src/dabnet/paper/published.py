@@ -21,8 +21,8 @@ COMPRESSION = {
 NETWORKS = {"sketch-a-net": "Sketch-A-Net", "resnet18": "ResNet-18", "googlenet": "GoogLeNet"}
 """The paper's networks, as they are called in the names of recipes, and in the paper."""
 
-OURS = {"resnet18-shortcuts": "ResNet-18, a shortcut around every convolution"}
-"""Our own, beside the paper's."""
+OURS = {"resnet18-shortcuts": "ResNet-18 with shortcuts"}
+"""Our own, beside the paper's: a shortcut leads around every convolution."""
 
 VARIANTS = {
     "fprec": "FPrec",

@@ -16,7 +16,7 @@ DATA = "tuberlin"
 
 def find_table3(scale: Scale) -> Finding:
     """Set the DAB-Nets of the paper, and ours, beside the recognizers that the paper cites."""
-    cited = [(name, f"{top1:.1f}", "-") for name, top1 in OTHER_RECOGNIZERS.items()]
+    cited = [(name, f"{top1:.1f}") for name, top1 in OTHER_RECOGNIZERS.items()]
     here: dict[str, dict[str, Any]] = {}
     rows = []
     for variant in ("wbin-dab", "fbin-dab"):
@@ -32,8 +32,8 @@ def find_table3(scale: Scale) -> Finding:
             rows.append(
                 (
                     f"{name}, {VARIANTS[variant]}{whose}",
-                    "-" if printed is None else f"{printed:.1f}",
                     "-" if accuracy is None else str(accuracy),
+                    "-" if printed is None else f"{printed:.1f}",
                 )
             )
     missing = [name for name, each in here.items() if each["here"] is None]
@@ -51,8 +51,8 @@ def find_table3(scale: Scale) -> Finding:
         "Table 3: recognizers on TU-Berlin",
         {"scale": scale.name, "cited_by_the_paper": OTHER_RECOGNIZERS, "dab": here, "missing": missing},
         [
-            Table("Top-1 in percent, TU-Berlin: DAB-Nets", ("network", "paper", "here"), rows),
-            Table("As the paper cites them; not measured here", ("recognizer", "paper", "here"), cited),
+            Table("Top-1 in percent, TU-Berlin: DAB-Nets", ("network", "here", "paper"), rows),
+            Table("As the paper cites them; not measured here", ("recognizer", "paper"), cited),
         ],
         remarks,
     )
