@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dabnet.paper.finding import processor
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,14 +33,6 @@ def write_results(name: str, figures: dict[str, Any]) -> Path:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     path = RESULTS / f"{today}-{name}.json"
     RESULTS.mkdir(exist_ok=True)
-    figures = {"date": today, "processor": _processor(), "python": platform.python_version(), **figures}
+    figures = {"date": today, "processor": processor(), "python": platform.python_version(), **figures}
     path.write_text(json.dumps(figures, indent=2) + "\n")
     return path
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",
     "export": "Pack a trained network into one small file.",
+    "paper": "Check the paper's claims with runs of our own.",
     "recognize": "Tell what drawings show.",
     "serve": "Serve a page to draw on, and recognition over HTTP.",
     "summary": "Tell what each layer of a network is and costs.",

@@ -1,1 +1,1 @@
-"""The paper's figures, drawn from our own weights."""
+"""Each claim of the paper, from runs and measurements of our own."""

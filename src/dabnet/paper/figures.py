@@ -1,12 +1,14 @@
-"""The paper's figures. Figure 1: the weights of one filter, and the values that stand for them."""
+"""What pictures have in common, and Figure 1: the weights of one filter, and the values that stand for them."""
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from dabnet._files import write_beside
 from dabnet.binarizers import optimal_split
 
 if TYPE_CHECKING:
@@ -18,9 +20,32 @@ if TYPE_CHECKING:
 DAB_COLOUR = "#c2410c"
 XNOR_COLOUR = "#1d4ed8"
 WEIGHTS_COLOUR = "#cbd5e1"
+GREY = "#64748b"
+FAINT = "#e2e8f0"
+LINE_COLOURS = ("#0f172a", "#15803d", "#9333ea", "#0891b2", "#be185d", "#a16207")
+"""For lines that are neither DAB's nor XNOR-Net's."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make a figure, in inches; not pyplot's, which would pick a backend for everyone."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axes: Axes) -> None:
+    """Take away what tells nothing, and add a faint grid."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
 
 
 def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
+    """Draw the histogram of one filter, (n,), with DAB's alpha and beta and XNOR-Net's two values, into a PNG file."""
+    picture = io.BytesIO()
+    weights_figure(weights, title).savefig(picture, dpi=150, format="png")
+    write_beside(path, picture.getvalue())
+
+
+def weights_figure(weights: NDArray[np.float32], title: str) -> Figure:
     """Draw the histogram of one filter, (n,), with DAB's alpha and beta and XNOR-Net's two values."""
     split = optimal_split(weights[None])
     alpha, beta, k, n = float(split.alpha[0]), float(split.beta[0]), int(split.k[0]), weights.size
@@ -30,7 +55,7 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     dab_error = float(np.square(weights - dab).sum()) / energy
     xnor_error = float(np.square(weights - np.where(weights >= 0, scale, -scale)).sum()) / energy
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")  # not pyplot's, which would pick a backend for everyone
+    figure = new_figure(8, 4.5)
     axes = figure.subplots()
     axes.hist(weights, bins=min(48, max(10, n // 8)), color=WEIGHTS_COLOUR, edgecolor="white")
     top = axes.get_ylim()[1]
@@ -44,9 +69,7 @@ def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
     axes.set(xlabel="weight", ylabel="weights in the filter", title=title)
     axes.legend(loc="upper right", frameon=False, ncols=2)
     axes.spines[["top", "right"]].set_visible(False)
-    partial = path.with_suffix(".partial.png")
-    figure.savefig(partial, dpi=150)
-    partial.replace(path)
+    return figure
 
 
 def _mark(
