@@ -51,7 +51,8 @@ def test_a_weights_file_is_tested_on_any_set(run: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("crops", [1, 10])
 def test_a_packed_model_is_tested_and_timed(run: Path, capsys: pytest.CaptureFixture[str], crops: int) -> None:
     packed, data, picture = run.parent / "m.safetensors", run.parent / "set.parquet", run.parent / "confusion.png"
-    main_quietly("export", run, "-o", packed, "--calibrate")
+    is_calibrated = crops == 1  # a temperature changes which class the mean of ten views makes likeliest
+    main_quietly("export", run, "-o", packed, *(["--calibrate"] if is_calibrated else []))
     capsys.readouterr()
     main_quietly("evaluate", run, "--crops", crops, "-o", picture, "--json")
     trained = json.loads(capsys.readouterr().out)
@@ -60,7 +61,7 @@ def test_a_packed_model_is_tested_and_timed(run: Path, capsys: pytest.CaptureFix
     found = json.loads(capsys.readouterr().out)
     for figure in ("drawings", "top1", "top5", "per_class"):
         assert found[figure] == trained[figure]
-    assert found["ece"] != trained["ece"]  # it has a temperature
+    assert (found["ece"] == pytest.approx(trained["ece"], rel=1e-3)) != is_calibrated
     assert found["bytes"] == packed.stat().st_size
     assert found["temperature"] == read_model(packed).temperature
     assert 0 < found["latency_ms"]["min"] <= found["latency_ms"]["median"]
