@@ -6,6 +6,9 @@ The model is a ResNet-18 of 224x224 pixels with binary weights and activations, 
 process of its own keeps as many connections busy as it is told, each sending strokes as JSON as soon as the answer to
 the last has come. The bare Session runs batches of the same drawings, ready as arrays, before and after, on as many
 threads. All of them share the machine's cores: what the server and the sender take is missing to the network.
+
+Then more connections come than its queue has room for, and at last fewer: how soon are those refused that find no room,
+and does it recover?
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +45,8 @@ CLASSES = 250
 DRAWINGS = 64
 BATCH = 16
 WANTED_SHARE = 0.8
+QUEUE = 16
+"""Requests that the server takes when it is sent four times as many."""
 WARM_UP = 1.0
 """Seconds before anything counts."""
 
@@ -110,8 +117,8 @@ class Sender(asyncio.Protocol):
     is_over = False
 
 
-async def send(port: int, connections: int, seconds: float) -> dict[str, Any]:
-    """Keep the server busy; give what came back after the warm-up."""
+async def send(port: int, connections: int, seconds: float) -> dict[int, dict[str, Any]]:
+    """Keep the server busy; give what came back after the warm-up, by status; 0 are connections that broke."""
     answers: list[tuple[float, float, int]] = []
     head = "POST /v1/recognize HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n"
     requests = [head.format(len(body)).encode() + body for body in bodies()]
@@ -124,35 +131,55 @@ async def send(port: int, connections: int, seconds: float) -> dict[str, Any]:
     await asyncio.sleep(seconds)
     taken = time.perf_counter() - begun
     Sender.is_over = True
-    counted = [(spent, status) for came, spent, status in answers if came >= begun]
-    times = np.array([spent for spent, status in counted if status == 200]) * 1e3
+    came = [(spent, status) for when, spent, status in answers if when >= begun]
     return {
-        "answers": len(counted),
-        "errors": sum(status != 200 for _, status in counted),
-        "per_second": len(times) / taken,
-        "p50_ms": float(np.quantile(times, 0.5)),
-        "p99_ms": float(np.quantile(times, 0.99)),
+        status: {
+            "answers": len(times),
+            "per_second": len(times) / taken,
+            "p50_ms": 1e3 * float(np.quantile(times, 0.5)),
+            "p99_ms": 1e3 * float(np.quantile(times, 0.99)),
+        }
+        for status in sorted({status for _, status in came})
+        if (times := [spent for spent, found in came if found == status])
     }
 
 
-def send_in_process(port: int, connections: int, seconds: float) -> dict[str, Any]:
+def send_in_process(port: int, connections: int, seconds: float) -> dict[int, dict[str, Any]]:
+    Sender.is_over = False
     return asyncio.run(send(port, connections, seconds))
 
 
+@contextmanager
+def serve(path: Path, threads: int, queue: int) -> Iterator[int]:
+    """Give the port of a server."""
+    options = ["--port", "0", "--threads", str(threads), "--queue", str(queue)]
+    command = [sys.executable, "-m", "dabnet", "serve", "--model", str(path), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline().split(":")[2].split("/")[0])
+        finally:
+            server.terminate()
+
+
 def measure(path: Path, connections: int, threads: int, seconds: float) -> dict[str, Any]:
-    """Give the figures of the Session before, of the server, and of the Session after."""
-    options = ["--port", "0", "--threads", str(threads), "--queue", str(2 * connections), "--batch", str(BATCH)]
+    """Give the figures of the Session before and after, of the server, and of one with too much to do and then less."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         before = pool.apply(run_session, (path, threads, seconds / 2))
-        command = [sys.executable, "-m", "dabnet", "serve", "--model", str(path), *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            port = int(server.stdout.readline().split(":")[2].split("/")[0])
+        with serve(path, threads, 2 * connections) as port:
             served = pool.apply(send_in_process, (port, connections, seconds))
-            server.terminate()
         after = pool.apply(run_session, (path, threads, seconds / 2))
+        with serve(path, threads, QUEUE) as port:
+            overloaded = pool.apply(send_in_process, (port, 4 * QUEUE, seconds / 4))
+            recovered = pool.apply(send_in_process, (port, QUEUE // 2, seconds / 4))
     session = (before + after) / 2
-    return {**served, "session_per_second": session, "share": served["per_second"] / session}
+    return {
+        "served": served,
+        "overloaded": overloaded,
+        "recovered": recovered,
+        "session_per_second": session,
+        "share": served[200]["per_second"] / session,
+    }
 
 
 def main() -> None:
@@ -166,22 +193,30 @@ def main() -> None:
         path = Path(folder, "model.safetensors")
         write_model(path)
         found = measure(path, arguments.connections, arguments.threads, arguments.seconds)
-    table = Table(title=f"dabnet serve, ResNet-18 fbin at 224x224, {arguments.connections} connections")
-    figures = []
-    for heading, figure in (
-        ("answers", f"{found['answers']:,}"),
-        ("errors", str(found["errors"])),
-        ("p50", f"{found['p50_ms']:.1f} ms"),
-        ("p99", f"{found['p99_ms']:.1f} ms"),
-        ("a second", f"{found['per_second']:.0f}"),
-        ("bare Session", f"{found['session_per_second']:.0f}"),
-        ("share", f"{found['share']:.0%}"),
-        ("wanted", f"{WANTED_SHARE:.0%}"),
+    table = Table(
+        "load", "status", "answers", "a second", "p50", "p99", title="dabnet serve, ResNet-18 fbin at 224x224"
+    )
+    for load, told in (
+        ("served", f"{arguments.connections} connections"),
+        ("overloaded", f"{4 * QUEUE} connections, room for {QUEUE}"),
+        ("recovered", f"{QUEUE // 2} connections after that"),
     ):
-        table.add_column(heading, justify="right")
-        figures.append(figure)
-    table.add_row(*figures)
+        for status, row in found[load].items():
+            times = (f"{row[name]:.1f} ms" for name in ("p50_ms", "p99_ms"))
+            table.add_row(told, str(status), f"{row['answers']:,}", f"{row['per_second']:.0f}", *times)
+    table.add_row("the bare Session", "", "", f"{found['session_per_second']:.0f}", "", "")
     console.print(table)
+    refused, served = found["overloaded"].get(503), found["overloaded"].get(200)
+    for holds, told in (
+        (set(found["served"]) == {200}, "no errors"),
+        (found["share"] >= WANTED_SHARE, f"at least {WANTED_SHARE:.0%} of the bare Session: {found['share']:.0%}"),
+        (
+            set(found["overloaded"]) == {200, 503} and refused["p50_ms"] < served["p50_ms"] / 2,
+            "what finds no room is refused with 503, sooner than the others are answered",
+        ),
+        (set(found["recovered"]) == {200}, "all are answered again when fewer come"),
+    ):
+        console.print(f"{'yes' if holds else 'NO '}  {told}", highlight=False)
     settings = {"seconds": arguments.seconds, "connections": arguments.connections, "threads": arguments.threads}
     written = write_results("serve", {**settings, **found, "wanted_share": WANTED_SHARE})
     console.print(f"Written to {written.relative_to(written.parents[2])}")

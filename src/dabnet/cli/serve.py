@@ -15,7 +15,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
     threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
-    batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 16,
+    batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 8,
     queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered 503 at once.", min=1)] = 64,
     max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1)] = 8,
     body_seconds: Annotated[float, typer.Option(help="Seconds that a request may take to come in.", min=0.1)] = 10,

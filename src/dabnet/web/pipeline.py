@@ -1,6 +1,6 @@
-"""Threads that read drawings, and one that runs the network on all that are ready.
+"""Threads that read drawings, and threads that run the network on all that are ready.
 
-The network takes what is there when it is free: a lone drawing runs at once, and while one batch runs, the next one
+The network takes what is there when it is free: a lone drawing runs at once, and while batches run, the next one
 gathers. Only if more drawings are being read already does it wait for them, for a few hundred microseconds.
 """
 
@@ -27,6 +27,8 @@ PATIENCE = 0.0003
 """Seconds to wait for drawings that are being read."""
 READERS = 2
 """Threads that read: one large picture does not hold up the strokes of others."""
+RUNNERS = 2
+"""Batches that run side by side: while one hands its answers over, the other keeps the cores busy."""
 
 
 class Ran(NamedTuple):
@@ -57,7 +59,7 @@ class Pipeline:
         largest: images that run together at most, so that nobody waits long for the others.
     """
 
-    def __init__(self, run: Callable[[Images], NDArray[np.float64]], largest: int = 16) -> None:
+    def __init__(self, run: Callable[[Images], NDArray[np.float64]], largest: int = 8) -> None:
         self.batches = 0
         self.drawings = 0
         self._run = run
@@ -65,10 +67,10 @@ class Pipeline:
         self._unread: SimpleQueue[_Job | None] = SimpleQueue()
         self._ready: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading = 0
-        self._lock = threading.Lock()  # of the number above
+        self._lock = threading.Lock()  # of all numbers
         self._readers = [threading.Thread(target=self._read_all, name="reader", daemon=True) for _ in range(READERS)]
-        self._network = threading.Thread(target=self._run_all, name="network", daemon=True)
-        for thread in (*self._readers, self._network):
+        self._runners = [threading.Thread(target=self._run_all, name="network", daemon=True) for _ in range(RUNNERS)]
+        for thread in (*self._readers, *self._runners):
             thread.start()
 
     def recognize(self, read: Callable[[], Images]) -> asyncio.Future[Ran]:
@@ -81,12 +83,11 @@ class Pipeline:
 
     def close(self) -> None:
         """Finish what was handed in, and end the threads."""
-        for _ in self._readers:
-            self._unread.put(None)
-        for thread in self._readers:
-            thread.join()
-        self._ready.put(None)
-        self._network.join()
+        for queue, threads in ((self._unread, self._readers), (self._ready, self._runners)):
+            for _ in threads:
+                queue.put(None)
+            for thread in threads:
+                thread.join()
 
     def _submit(self, job: _Job) -> asyncio.Future[Any]:
         with self._lock:
@@ -121,8 +122,9 @@ class Pipeline:
                 _settle(batch, problem)
                 continue
             running = perf_counter() - begun
-            self.batches += 1
-            self.drawings += len(batch)
+            with self._lock:
+                self.batches += 1
+                self.drawings += len(batch)
             pairs = zip(answers, batch, strict=True)
             _settle(batch, [Ran(chances, job.reading, begun - job.ready, running) for chances, job in pairs])
 

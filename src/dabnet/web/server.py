@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,6 +24,8 @@ DRAIN_SECONDS = 0.25
 """After a signal: how long requests that are under way through the network still count as accepted."""
 STOP_SECONDS = 3
 """How long accepted requests may take after that."""
+SWITCH_SECONDS = 0.0005
+"""How long one thread may keep Python from another that has work: the network must not wait long for its turn."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -52,6 +55,7 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
         ws="none",
         timeout_graceful_shutdown=STOP_SECONDS,
     )
+    sys.setswitchinterval(SWITCH_SECONDS)
     signal.signal(signal.SIGTERM, _exit)  # uvicorn raises the signal again after it has stopped
     with suppress(KeyboardInterrupt):
         _Server(config, service, lambda: ready(address)).run([listener])

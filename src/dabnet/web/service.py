@@ -46,7 +46,7 @@ class Service:
         recognizer: Recognizer,
         limits: Limits | None = None,
         *,
-        batch: int = 16,
+        batch: int = 8,
         min_confidence: float = MIN_CONFIDENCE,
     ) -> None:
         self.recognizer = recognizer
