@@ -162,8 +162,10 @@ def test_recognizing_neither_loads_torch_nor_grows(tmp_path: Path) -> None:
         path = save_lines(count, tmp_path / f"{count}.ndjson")
         done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=120)
         assert done.stdout.count("\n") == count, done.stderr
-        unwanted, peak = done.stderr.rsplit(maxsplit=1)
+        *told, loaded = done.stderr.splitlines()
+        unwanted, peak = loaded.rsplit(maxsplit=1)
         assert unwanted == "set()"
+        assert ("3,000 drawings in " in "".join(told)) == (count == 3000)
         peaks.append(int(peak))
     assert max(peaks) < 120_000  # kB
     assert peaks[1] < peaks[0] + 8_000

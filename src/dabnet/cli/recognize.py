@@ -30,6 +30,8 @@ SHEET_DRAWINGS = 400
 """On a contact sheet, at most."""
 SHEET_SIZE = 128
 """Pixels a side of a drawing there."""
+MANY = 1000
+"""Drawings from which on it is worth saying how fast it was."""
 NOT_SURE = "not sure"
 WIDEST_NAME = 48
 
@@ -90,6 +92,9 @@ def recognize(
             shown += [one for one in batch if one.sketch is not None][: SHEET_DRAWINGS - len(shown)]
         _report_progress(count, time.monotonic() - begun)
     _report_progress(0, 0)
+    if count >= MANY:
+        seconds = time.monotonic() - begun
+        typer.echo(f"{count:,} drawings in {seconds:.1f} s: {count / seconds:,.0f} a second.", err=True)
     if sheet is not None:
         _draw_sheet(recognizer, shown, sheet)
         left_out = f" (the first {SHEET_DRAWINGS})" if count - failed > SHEET_DRAWINGS else ""
