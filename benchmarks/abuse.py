@@ -1,0 +1,161 @@
+"""What does `dabnet serve` do with requests that nobody should send, and does its memory grow?
+
+    python -m benchmarks.abuse [--rounds 10] [--requests 100] [--connections 16]
+
+Each round sends so many requests of every kind, some at a time: too large, malformed, too slow, and abandoned at each
+stage; and good ones among them, which must all be answered. A kind has its status, or a connection that is closed. The
+server's resident memory is read after every round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from benchmarks.record import write_results
+
+PATIENCE = 2.0
+"""Seconds that the server waits for a request here."""
+FLAT = 1.1
+"""Memory is flat if it is never this many times as much in the second half of the rounds as in the first."""
+CLOSED = "closed"
+GONE = "we left"
+GOOD = json.dumps({"strokes": [[[0, 9], [5, 0], [9, 9], [0, 9]]]}).encode()
+
+
+class Kind(NamedTuple):
+    """Requests that are alike: what is sent, the answers that are right, and what sets them apart."""
+
+    sent: bytes
+    right: tuple[str, ...]
+    leave: bool = False
+    """Whether we go without reading the answer."""
+    wait: bool = False
+    """Whether the server waits for more: such requests go out all at once."""
+
+
+def request(body: bytes, kind: str = "application/json", length: int | None = None) -> bytes:
+    length = len(body) if length is None else length
+    head = f"POST /v1/recognize HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+    return head.encode() + body
+
+
+def kinds() -> dict[str, Kind]:
+    picture = io.BytesIO()
+    Image.new("1", (8000, 8000), 1).save(picture, "PNG")
+    whole, chunk = request(GOOD), b"%x\r\n%s\r\n" % (600_000, b"[" * 600_000)
+    chunked = whole.split(b"content-length")[0] + b"transfer-encoding: chunked\r\n\r\n"
+    points = json.dumps({"strokes": [[[i, i % 7] for i in range(40_000)]]}).encode()
+    return {
+        "good": Kind(whole, ("200",)),
+        "too large, by its head": Kind(request(b"[" * 1_000_001), ("413", CLOSED)),
+        "too large, in pieces": Kind(chunked + 3 * chunk, ("413", CLOSED)),
+        "too many points": Kind(request(points), ("422",)),
+        "too many pixels": Kind(request(picture.getvalue(), "image/png"), ("422",)),
+        "malformed JSON": Kind(request(b'{"strokes": [[[0, 9]'), ("422",)),
+        "malformed picture": Kind(request(picture.getvalue()[:500], "image/png"), ("422",)),
+        "an unknown type": Kind(request(b"hello", "text/plain"), ("415",)),
+        "not HTTP": Kind(b"\x16\x03\x01\x02\x00\x01\r\n\r\n", ("400",)),
+        "a head that never ends": Kind(b"POST /v1/recognize HTTP/1.1\r\nhost: x", (CLOSED, "408"), wait=True),
+        "a body that never ends": Kind(request(b"{", length=1000), ("408",), wait=True),
+        "left in the head": Kind(b"POST /v1/rec", (GONE,), leave=True),
+        "left in the body": Kind(request(b"{", length=1000), (GONE,), leave=True),
+        "left before the answer": Kind(whole, (GONE,), leave=True),
+    }
+
+
+async def send(port: int, kind: Kind) -> str:
+    """Send a request on a connection of its own; give the answer's status, or what else became of it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(kind.sent)
+        await writer.drain()
+        if kind.leave:
+            return GONE
+        head = await asyncio.wait_for(reader.readline(), 30)
+        return head.split()[1].decode() if head else CLOSED
+    except ConnectionError:
+        return CLOSED
+    finally:
+        writer.transport.abort()
+
+
+async def send_many(port: int, kind: Kind, count: int, connections: int) -> Counter[str]:
+    room = asyncio.Semaphore(count if kind.wait else connections)
+
+    async def one() -> str:
+        async with room:
+            return await send(port, kind)
+
+    return Counter(await asyncio.gather(*(one() for _ in range(count))))
+
+
+@contextmanager
+def serve() -> Iterator[tuple[int, int]]:
+    """Give a server's port and process number."""
+    command = [sys.executable, "-m", "dabnet", "serve", "--port", "0", "--body-seconds", str(PATIENCE)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline().split(":")[2].split("/")[0]), server.pid
+        finally:
+            server.terminate()
+
+
+def resident(process: int) -> int:
+    return 1024 * int(Path(f"/proc/{process}/status").read_text().split("VmRSS:")[1].split()[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10, help="at least 2")
+    parser.add_argument("--requests", type=int, default=100, help="of each kind in a round")
+    parser.add_argument("--connections", type=int, default=16, help="at a time")
+    arguments = parser.parse_args()
+    console = Console()
+    found: dict[str, Counter[str]] = {name: Counter() for name in kinds()}
+    with serve() as (port, process), Progress(console=console, transient=True) as progress:
+        memory = [resident(process)]
+        task = progress.add_task("requests", total=arguments.rounds * len(found))
+        for _ in range(arguments.rounds):
+            for name, kind in kinds().items():
+                found[name] += asyncio.run(send_many(port, kind, arguments.requests, arguments.connections))
+                progress.advance(task)
+            memory.append(resident(process))
+    table = Table("request", "what became of it", "right")
+    wrong = 0
+    for name, kind in kinds().items():
+        bad = sum(count for answer, count in found[name].items() if answer not in kind.right)
+        wrong += bad
+        told = ", ".join(f"{answer}: {count:,}" for answer, count in sorted(found[name].items()))
+        table.add_row(name, told, "yes" if not bad else f"NO: {bad}")
+    console.print(table)
+    console.print("memory at the start and after every round:", ", ".join(f"{each / 1e6:.1f}" for each in memory), "MB")
+    middle = 1 + arguments.rounds // 2
+    growth = max(memory[middle:]) / max(memory[1:middle])
+    for holds, told in (
+        (not wrong, f"every request is answered right: {wrong} are not"),
+        (growth < FLAT, f"memory is flat, second half of the rounds against the first: {growth:.2f}x"),
+    ):
+        console.print(f"{'yes' if holds else 'NO '}  {told}", highlight=False)
+    settings = {"requests": arguments.requests, "connections": arguments.connections}
+    path = write_results("abuse", {**settings, "answers": found, "memory": memory})
+    console.print(f"Written to {path.relative_to(path.parents[2])}")
+
+
+if __name__ == "__main__":
+    main()
