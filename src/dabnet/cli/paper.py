@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from dabnet._lazy import load
 from dabnet.errors import InputError
 from dabnet.paper.finding import OUTPUT, RESULTS, Finding, keep
-from dabnet.paper.published import NETWORKS, OURS
+from dabnet.paper.published import NAMES
 
 if TYPE_CHECKING:
     from dabnet.paper.filters import TrainedFilters
@@ -48,7 +48,8 @@ def table2(
     data_set: Annotated[str, typer.Option(help="Which set that is: tuberlin or sketchy.")] = "tuberlin",
     runs: Annotated[Path, typer.Option(help="Folder for runs that are trained, and of earlier ones.")] = Path("runs"),
     networks: Annotated[
-        list[str] | None, typer.Option("--network", help=f"Train these only: {', '.join((*NETWORKS, *OURS))}.")
+        list[str] | None,
+        typer.Option("--network", help=f"Train these only: {', '.join(NAMES)}."),
     ] = None,
     folds: Annotated[str, typer.Option(help="The folds to test on, with commas between.")] = "0",
     seeds: Annotated[str, typer.Option(help="The seeds to train with, with commas between.")] = "0",
@@ -72,7 +73,7 @@ def table2(
         try:
             load("dabnet.paper.table2").train_missing(
                 chosen, data, data_set, runs,
-                networks=networks or [*NETWORKS, *OURS], folds=_numbers("folds", folds), seeds=_numbers("seeds", seeds),
+                networks=networks or list(NAMES), folds=_numbers("folds", folds), seeds=_numbers("seeds", seeds),
                 device=device, console=Console(quiet=as_json),
             )  # fmt: skip
         except (load("dabnet.training.fit").Stopped, KeyboardInterrupt):

@@ -24,6 +24,16 @@ NETWORKS = {"sketch-a-net": "Sketch-A-Net", "resnet18": "ResNet-18", "googlenet"
 OURS = {"resnet18-shortcuts": "ResNet-18 with shortcuts"}
 """Our own, beside the paper's: a shortcut leads around every convolution."""
 
+CHANGED = {
+    "resnet18-ste": "ResNet-18, straight-through gradient",
+    "resnet18-exact": "ResNet-18, exact gradient",
+    "resnet18-uncentred": "ResNet-18, weights not centred",
+}
+"""The paper's network with one of the paper's choices changed."""
+
+NAMES = NETWORKS | OURS | CHANGED
+"""All that Table 2 shows."""
+
 VARIANTS = {
     "fprec": "FPrec",
     "wbin-bwn": "WBin BWN",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dabnet.paper.finding import Table
-from dabnet.paper.published import DATA_SETS, NETWORKS, OURS, VARIANTS
+from dabnet.paper.published import DATA_SETS, NAMES, VARIANTS
 from dabnet.paper.runs import Accuracy, Run, mean_over_layers, read_traces, summarize
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Rivalry:
     def __str__(self) -> str:
         precision, rival = VARIANTS[self.xnor.variant].split()
         side = "level with" if self.is_level else "ahead of" if self.gain > 0 else "behind"
-        where = f"{(NETWORKS | OURS)[self.network]}, {precision}, {DATA_SETS[self.data]}"
+        where = f"{NAMES[self.network]}, {precision}, {DATA_SETS[self.data]}"
         return f"{where}: DAB-Net is {side} {rival} ({100 * self.gain:+.1f} points)."
 
 
@@ -80,7 +80,7 @@ def find_rivalries(scale: Scale) -> list[Rivalry]:
     """Find what was trained both ways."""
     rivalries = []
     for data in DATA_SETS:
-        for network in NETWORKS | OURS:
+        for network in NAMES:
             for pair in RIVALS:
                 runs = [scale.find(data, network, variant) for variant in pair]
                 if all(runs):
@@ -96,7 +96,7 @@ def settled_table(rivalries: list[Rivalry]) -> Table:
         ("network", "K/n", "error of the weights", "changed sides", "data"),
         [
             (
-                f"{(NETWORKS | OURS)[each.network]}, {VARIANTS[side.variant]}",
+                f"{NAMES[each.network]}, {VARIANTS[side.variant]}",
                 f"{side.k_share:.2f}",
                 f"{side.error:.3f}",
                 "-" if side.flip is None else f"{side.flip:.1%}",
