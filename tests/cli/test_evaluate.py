@@ -71,6 +71,22 @@ def test_a_packed_model_is_tested_and_timed(run: Path, capsys: pytest.CaptureFix
     assert f"calibration error {found['ece']:.1%}" in printed
 
 
+def test_two_networks_are_compared_on_the_same_sketches(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = run.parent / "other.safetensors"
+    net = build(**RECIPE.network_settings(3))
+    save_weights(net, other, ["sun", "moon", "cat"], RECIPE.raster)  # more classes, in another order
+    picture = run.parent / "confusion.png"
+    main_quietly("evaluate", run, "--against", other, "-o", picture, "--json")
+    found = json.loads(capsys.readouterr().out)
+    main_quietly("evaluate", other, "--data", run.parent / "set.parquet", "--fold", 1, "-o", picture, "--json")
+    alone = json.loads(capsys.readouterr().out)
+    rival = found["against"]
+    assert {name: rival[name] for name in ("drawings", "top1")} == {name: alone[name] for name in ("drawings", "top1")}
+    assert rival["gap"] == pytest.approx(found["top1"] - rival["top1"])
+    main_quietly("evaluate", run, "--against", run, "-o", picture)
+    assert "Gap +0.00 points (standard error 0.00" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_shipped_model_is_tested_by_its_name(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

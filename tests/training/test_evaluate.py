@@ -19,7 +19,7 @@ from dabnet.sketches.prepare import prepare
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.store import SketchSet
 from dabnet.training.augment import crop_source_size, ten_crop, to_network
-from dabnet.training.evaluate import Evaluation, evaluate
+from dabnet.training.evaluate import Evaluation, compare, evaluate
 
 RASTER = Raster(size=24)
 
@@ -115,6 +115,23 @@ def test_the_figures_are_those_of_plain_loops(data: tuple[NDArray[Any], NDArray[
     figures = found.to_dict()
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
     assert (figures["top1"], figures["drawings"], figures["per_class"]) == (found.top1, len(labels), accuracies)
+
+
+@given(answers, st.integers(0, 2**32))
+def test_a_difference_counts_what_one_wins_and_the_other_loses(
+    data: tuple[NDArray[Any], NDArray[Any], list[str]], seed: int
+) -> None:
+    labels, logits, names = data
+    others = np.random.default_rng(seed).normal(size=logits.shape)
+    one, other = (Evaluation.from_logits(labels, outputs, names) for outputs in (logits, others))
+    won = int(((one.ranks == 0) & (other.ranks > 0)).sum())
+    lost = int(((one.ranks > 0) & (other.ranks == 0)).sum())
+    n = len(labels)
+    gap, error = compare(one, other)
+    assert gap == pytest.approx((won - lost) / n)
+    assert error == pytest.approx(math.sqrt(won + lost - (won - lost) ** 2 / n) / n, abs=1e-12)
+    with pytest.raises(InputError, match="cannot be compared"):
+        compare(one, Evaluation.from_logits(np.append(labels, 0), np.vstack([logits, logits[:1]]), names))
 
 
 @given(answers, st.integers(1, 20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +20,9 @@ from dabnet.errors import InputError
 from dabnet.packed import Model, find_model, is_packed, read_model
 from dabnet.runtime import Session
 from dabnet.runtime.recognizer import raster_of
-from dabnet.sketches.raster import show_batch
+from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.store import SketchSet
-from dabnet.training.evaluate import ask_session
+from dabnet.training.evaluate import Evaluation, ask_session, compare
 from dabnet.training.evaluate import evaluate as run_test
 from dabnet.training.pictures import draw_confusion
 from dabnet.training.run import RUN, load_model, open_run
@@ -35,6 +36,7 @@ def evaluate(
     data: Annotated[Path | None, typer.Option(help="A prepared set; a run remembers its own.")] = None,
     fold: Annotated[int | None, typer.Option(help="The fold to test on; a run remembers its own.", min=0)] = None,
     crops: Annotated[int, typer.Option(help="Views of each sketch, 1 or 10.")] = 1,
+    against: Annotated[Path | None, typer.Option(help="Another one, to see the gap on the same sketches.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The picture of confusions.")] = Path("confusion.png"),
     threads: Annotated[int, typer.Option(help="Threads; 0 leaves the choice to torch, or takes one.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
@@ -49,34 +51,29 @@ def evaluate(
     if (model / RUN).exists():
         begun = open_run(model)
         data, fold = data or begun.data, begun.fold if fold is None else fold
-    path = find_model(model)
-    packed = read_model(path) if is_packed(path) else None
-    if packed is not None:
-        raster, classes, ask = raster_of(packed), list(packed.labels), ask_session(Session(packed, threads or 1))
-    else:
-        ask, classes, raster = load_model(path)
+    tested = _open(model, threads)
+    other = None if against is None else _open(against, threads)
     if data is None:
         raise InputError("a test needs sketches: give a prepared set with --data.")
     sketches = SketchSet(data)
-    places = np.full(len(sketches.classes), -1)
-    for place, name in enumerate(classes):
-        if name in sketches.classes:
-            places[sketches.classes.index(name)] = place
-    labels = places[sketches.labels]
-    rows = np.flatnonzero((labels >= 0) & (True if fold is None else sketches.folds == fold))
+    is_known = tested.label(sketches) >= 0
+    if other is not None:
+        is_known &= other.label(sketches) >= 0
+    rows = np.flatnonzero(is_known & (True if fold is None else sketches.folds == fold))
     if not len(rows):
         raise InputError(
             f"'{data}' has no sketch of the network's classes{'' if fold is None else f' in fold {fold}'}."
         )
     console = Console(quiet=as_json)
-    with show_progress("Testing", console) as progress:
-        found = run_test(
-            ask, sketches, rows, raster, crops=crops, labels=labels, class_names=classes, progress=progress
-        )
+    found = tested.test(sketches, rows, crops, console)
+    rival = None if other is None else other.test(sketches, rows, crops, console)
+    packed = tested.packed
     figures: dict[str, Any] = {}
     if packed is not None:
-        figures = {"bytes": path.stat().st_size, "temperature": packed.temperature}
+        figures = {"bytes": tested.path.stat().st_size, "temperature": packed.temperature}
         figures["latency_ms"] = _time(packed, sketches, rows)
+    if rival is not None:
+        figures["against"] = {**rival.to_dict(), **dict(zip(("gap", "gap_error"), compare(found, rival), strict=True))}
     draw_confusion(found, output)
     if as_json:
         typer.echo(json.dumps({**found.to_dict(), **figures, "picture": str(output)}, indent=2))
@@ -93,12 +90,51 @@ def evaluate(
             f"{times['median']:.2f} ms as a rule.",
             highlight=False,
         )
+    if rival is not None:
+        gap, error = (100 * share for share in compare(found, rival))
+        console.print(
+            f"{against}: top-1 {rival.top1:.2%}, top-5 {rival.top5:.2%}. Gap {gap:+.2f} points "
+            f"(standard error {error:.2f}, from the sketches on which they differ).",
+            highlight=False,
+        )
     table = Table("hardest classes", "right", box=None)
     known = [(name, share) for name, share in found.per_class().items() if share is not None]
     for name, share in sorted(known, key=lambda pair: pair[1])[:8]:
         table.add_row(name, f"{share:.0%}")
     console.print(table)
     console.print(f"What is taken for what: {output}", highlight=False)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A network that can be asked, whatever it came from."""
+
+    path: Path
+    packed: Model | None
+    ask: Any
+    classes: list[str]
+    raster: Raster
+
+    def label(self, sketches: SketchSet) -> NDArray[np.int64]:
+        """Give each sketch's place among the network's classes; -1 where it has none."""
+        places = {name: place for place, name in enumerate(self.classes)}
+        return np.array([places.get(name, -1) for name in sketches.classes])[sketches.labels]
+
+    def test(self, sketches: SketchSet, rows: NDArray[np.int64], crops: int, console: Console) -> Evaluation:
+        with show_progress(f"Testing {self.path.name}", console) as progress:
+            return run_test(
+                self.ask, sketches, rows, self.raster,
+                crops=crops, labels=self.label(sketches), class_names=self.classes, progress=progress,
+            )  # fmt: skip
+
+
+def _open(model: Path, threads: int) -> _Opened:
+    path = find_model(model)
+    if is_packed(path):
+        packed = read_model(path)
+        return _Opened(path, packed, ask_session(Session(packed, threads or 1)), list(packed.labels), raster_of(packed))
+    net, classes, raster = load_model(path)
+    return _Opened(path, None, net, classes, raster)
 
 
 def _time(model: Model, sketches: SketchSet, rows: NDArray[np.int64]) -> dict[str, float]:

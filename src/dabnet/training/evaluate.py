@@ -124,6 +124,26 @@ class Evaluation:
         return {**figures, "per_class": self.per_class()}
 
 
+def compare(one: Evaluation, other: Evaluation) -> tuple[float, float]:
+    """Give how much more `one` gets right than `other` of the same drawings, and that difference's standard error.
+
+    Drawings that both get right, or neither, tell nothing of the difference: with b won and c lost of n, it is
+    (b - c) / n, and its error sqrt(b + c - (b - c)^2 / n) / n.
+
+    >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [3.0, 0.0]])
+    >>> right = Evaluation.from_logits(np.array([0, 1, 0, 0]), logits, ["cat", "cow"])
+    >>> wrong = Evaluation.from_logits(np.array([0, 1, 0, 0]), -logits, ["cat", "cow"])
+    >>> compare(right, wrong), compare(right, right)
+    ((1.0, 0.0), (0.0, 0.0))
+    """
+    if one.drawings != other.drawings:
+        raise InputError(
+            f"{one.drawings} and {other.drawings} drawings cannot be compared: test both on the same ones."
+        )
+    gain = (one.ranks < 1).astype(np.int64) - (other.ranks < 1)
+    return float(gain.mean()), float(gain.std() / math.sqrt(len(gain)))
+
+
 def evaluate(
     net: Ask,
     sketches: SketchSet,
