@@ -21,7 +21,8 @@ from rich.table import Table
 from benchmarks.record import write_results
 from dabnet.benching.binary_graph import to_binary_graph
 from dabnet.packed.bits import pack
-from dabnet.packed.model import Conv, Model, Node, Sign
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Conv, Node, Sign
 from dabnet.runtime import Session
 
 SHAPES = ((64, 56), (128, 28), (256, 14), (512, 7))

@@ -14,7 +14,8 @@ from dabnet.benching.measure import Worker, start_engines, take_turns
 from dabnet.benching.sketches import draw_sketches
 from dabnet.benching.twin import real_twin
 from dabnet.errors import InputError, MissingExtraError, UnsupportedError
-from dabnet.packed.model import Conv, Model, Sign
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Conv, Sign
 from dabnet.runtime import Session, reference
 from tests.runtime.models import models
 

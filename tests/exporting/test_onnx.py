@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dabnet.errors import InputError, ModelFormatError
 from dabnet.exporting.onnx_file import to_onnx
 from dabnet.packed.bits import pack
-from dabnet.packed.model import (
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import (
     OPS,
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -26,7 +27,6 @@ from dabnet.packed.model import (
     Conv,
     Flatten,
     MaxPool,
-    Model,
     Node,
     PRelu,
     Relu,

@@ -12,7 +12,7 @@ from dabnet.errors import InputError
 from dabnet.exporting.lower import lower
 from dabnet.exporting.verify import Disagreement, verify
 from dabnet.packed import Model
-from dabnet.packed.model import Conv, Sign
+from dabnet.packed.nodes import Conv, Sign
 
 from .test_lower import drawings, unsettle
 

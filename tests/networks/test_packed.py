@@ -16,7 +16,7 @@ from dabnet.benching.twin import real_twin
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.networks.packed import PackedNetwork
 from dabnet.packed import Model, read_model, to_bytes
-from dabnet.packed.model import AvgPool, Conv
+from dabnet.packed.nodes import AvgPool, Conv
 from dabnet.runtime import Session, reference
 from tests.runtime.models import models, models_of_signs, sketches
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dabnet.errors import ModelFormatError
 from dabnet.packed import Model, Shape, read_model, to_bytes
 from dabnet.packed.bits import pack
-from dabnet.packed.model import (
+from dabnet.packed.nodes import (
     OPS,
     AdaptiveAvgPool,
     AdaptiveMaxPool,

@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 
 from dabnet.errors import ModelFormatError
 from dabnet.packed import Model, read_model, to_bytes
-from dabnet.packed.model import Clamp, Conv, Relu, Sign
+from dabnet.packed.nodes import Clamp, Conv, Relu, Sign
 from dabnet.runtime import Session
 
 from ..runtime.models import models

@@ -12,7 +12,7 @@ import pytest
 from dabnet.errors import ModelFormatError
 from dabnet.packed import Model, read_model, to_bytes
 from dabnet.packed.file import MAX_HEADER
-from dabnet.packed.model import Concat, Relu
+from dabnet.packed.nodes import Concat, Relu
 from dabnet.runtime import Session
 
 from .fuzz import Parts, Tensor, base_models, fuzz, join, make_case, split, with_header

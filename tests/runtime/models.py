@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
-from dabnet.packed.model import (
+from dabnet.packed.nodes import (
     MAX_SIDE,
     AdaptiveAvgPool,
     AdaptiveMaxPool,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
-from dabnet.packed.model import AdaptiveAvgPool, Add, Affine, Concat, Conv, MaxPool, Relu, Sign
+from dabnet.packed.nodes import AdaptiveAvgPool, Add, Affine, Concat, Conv, MaxPool, Relu, Sign
 from dabnet.runtime import Session
 
 PYTHON_THREADS = 4

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
-from dabnet.packed.model import Add, Concat, Conv, MaxPool, Node, PRelu, Relu, Sign
+from dabnet.packed.nodes import Add, Concat, Conv, MaxPool, Node, PRelu, Relu, Sign
 from dabnet.runtime.plan import SignPool, Step, plan
 
 from .models import models, models_of_signs

@@ -13,7 +13,7 @@ from PIL import Image
 import dabnet
 from dabnet.errors import InputError
 from dabnet.packed import Model, read_model, to_bytes
-from dabnet.packed.model import Conv
+from dabnet.packed.nodes import Conv
 from dabnet.runtime import Recognizer, Session
 from dabnet.runtime.recognizer import BATCH, probabilities
 from dabnet.sketches import Raster, Sketch, rasterize, read_sketch, synthetic_strokes

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dabnet.packed.model import Conv, Model
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Conv
 from dabnet.training.calibrate import LEAST, MOST, fit_temperature, with_temperature
 
 

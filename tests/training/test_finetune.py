@@ -19,7 +19,7 @@ from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
 from dabnet.errors import InputError
 from dabnet.packed import Model, read_model, to_bytes
-from dabnet.packed.model import Conv, Relu, Sign
+from dabnet.packed.nodes import Conv, Relu, Sign
 from dabnet.runtime import Recognizer, Session
 from dabnet.sketches.raster import show_batch
 from dabnet.sketches.store import SketchSet

@@ -16,7 +16,8 @@ from openvino import opset8 as ops
 
 from dabnet.errors import UnsupportedError
 from dabnet.packed.bits import pack, unpack
-from dabnet.packed.model import (
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,
@@ -27,7 +28,6 @@ from dabnet.packed.model import (
     Conv,
     Flatten,
     MaxPool,
-    Model,
     Node,
     PRelu,
     Relu,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dabnet.packed.model import Conv, Relu, Sign
+from dabnet.packed.nodes import Conv, Relu, Sign
 
 if TYPE_CHECKING:
-    from dabnet.packed.model import Model, Node, Shape
+    from dabnet.packed.model import Model
+    from dabnet.packed.nodes import Node, Shape
 
 
 def real_twin(model: Model, seed: int = 0) -> Model:

@@ -23,8 +23,9 @@ from dabnet.exporting.translate import MODULES, Source, Step, Walk
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.networks.packed import PackedNetwork
-from dabnet.packed import bits, model
-from dabnet.packed.model import Model, Node
+from dabnet.packed import bits
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Affine, Clamp, Conv, Node, PRelu, Relu, Sign
 
 
 class Lowered(NamedTuple):
@@ -99,12 +100,12 @@ def _join(last: Step) -> list[Step]:
     replaced: dict[Step, Step] = {}
     for step in order:
         step.inputs = [replaced.get(before, before) for before in step.inputs]
-        if step.kind is model.Affine and step.inputs[0].kind is model.Conv and uses[step.inputs[0]] == 1:
+        if step.kind is Affine and step.inputs[0].kind is Conv and uses[step.inputs[0]] == 1:
             replaced[step] = _fold_norm(step.inputs[0], step)
             uses[replaced[step]] = uses[step]
     last = replaced.get(last, last)
     for step in _in_order(last):
-        if step.kind is model.Sign:
+        if step.kind is Sign:
             while (earlier := _before_sign(cast("Thresholds", step.thresholds), step.inputs[0])) is not None:
                 step.thresholds, step.inputs = earlier, step.inputs[0].inputs
     return _in_order(last)
@@ -140,13 +141,13 @@ def _fold_norm(conv: Step, norm: Step) -> Step:
 
 def _before_sign(thresholds: Thresholds, step: Step) -> Thresholds | None:
     """Give the thresholds of what goes into a step where these are of what comes out; None if there are none."""
-    if step.kind is model.Affine:
+    if step.kind is Affine:
         return thresholds.before_affine(step.numbers["scale"], step.numbers["shift"])
-    if step.kind is model.Relu:
+    if step.kind is Relu:
         return thresholds.before_clamp(0, np.inf)
-    if step.kind is model.Clamp:
+    if step.kind is Clamp:
         return thresholds.before_clamp(step.settings["low"], step.settings["high"])
-    if step.kind is model.PRelu and (step.numbers["slope"] >= 0).all():
+    if step.kind is PRelu and (step.numbers["slope"] >= 0).all():
         return thresholds.before_prelu(step.numbers["slope"])
     return None
 

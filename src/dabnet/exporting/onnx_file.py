@@ -15,7 +15,8 @@ from onnx import TensorProto, checker, helper, numpy_helper
 
 from dabnet.errors import InputError
 from dabnet.packed.bits import unpack
-from dabnet.packed.model import (
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,
@@ -26,7 +27,6 @@ from dabnet.packed.model import (
     Conv,
     Flatten,
     MaxPool,
-    Model,
     Node,
     PRelu,
     Relu,

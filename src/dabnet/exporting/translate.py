@@ -19,8 +19,8 @@ from torch import Tensor, fx, nn
 from dabnet.errors import UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
-from dabnet.packed import model
-from dabnet.packed.model import Node
+from dabnet.packed import nodes
+from dabnet.packed.nodes import Node
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def _pair(value: Any) -> tuple[int, int]:
 def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> Step:
     weight = _numpy(layer.weight).transpose(0, 2, 3, 1)
     return Step(
-        model.Conv,
+        nodes.Conv,
         [walk.first(node)],
         Source(node.name),
         _name(node),
@@ -165,7 +165,7 @@ def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> Step:
     weight = _numpy(layer.weight)[:, None, None, :]
     settings = {"filters": layer.out_features}
     return Step(
-        model.Conv, [walk.first(node)], Source(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
+        nodes.Conv, [walk.first(node)], Source(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
     )
 
 
@@ -183,7 +183,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
     name = _name(node)
     if layer.precision == "fbin":
         channels = _shape_before(node)[0]
-        sign = Step(model.Sign, [before], Source(node.name, is_sign=True), name, thresholds=Thresholds.zeros(channels))
+        sign = Step(nodes.Sign, [before], Source(node.name, is_sign=True), name, thresholds=Thresholds.zeros(channels))
         if layer.norm is not None:
             scale, shift = _norm_numbers(walk, node, layer.norm)
             sign.thresholds = Thresholds.zeros(channels).before_affine(scale, shift)
@@ -201,7 +201,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
         settings = {}
     middle = _numpy((alpha + beta) / 2).reshape(-1)
     return Step(
-        model.Conv,
+        nodes.Conv,
         [before],
         Source(node.name),
         name,
@@ -219,7 +219,7 @@ def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> Step:
     scale, shift = _norm_numbers(walk, node, norm)
     if len(_shape_before(node)) == 2:
         raise walk.unsupported(node, "norms sequences")
-    return Step(model.Affine, [walk.first(node)], Source(node.name), _name(node), {}, {"scale": scale, "shift": shift})
+    return Step(nodes.Affine, [walk.first(node)], Source(node.name), _name(node), {}, {"scale": scale, "shift": shift})
 
 
 def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, Floats]:
@@ -249,24 +249,24 @@ def _same(walk: Walk, node: fx.Node) -> Step:
 
 
 def _relu(walk: Walk, node: fx.Node) -> Step:
-    return _one_to_one(walk, node, model.Relu)
+    return _one_to_one(walk, node, nodes.Relu)
 
 
 def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> Step:
     if not all(isinstance(bound, int | float) for bound in (low, high)):
         raise walk.unsupported(node, "clamps to something that is not a pair of numbers")
-    return _one_to_one(walk, node, model.Clamp, low=float(low), high=float(high))
+    return _one_to_one(walk, node, nodes.Clamp, low=float(low), high=float(high))
 
 
 def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> Step:
     slope = np.broadcast_to(_numpy(layer.weight), (_shape_before(node)[0],))
-    return Step(model.PRelu, [walk.first(node)], Source(node.name), _name(node), {}, {"slope": slope})
+    return Step(nodes.PRelu, [walk.first(node)], Source(node.name), _name(node), {}, {"slope": slope})
 
 
 def _pool(
     walk: Walk,
     node: fx.Node,
-    kind: type[model.MaxPool],
+    kind: type[nodes.MaxPool],
     kernel: Any,
     stride: Any,
     padding: Any,
@@ -300,7 +300,7 @@ def _max_pool(walk: Walk, node: fx.Node, layer: nn.MaxPool2d) -> Step:
     if layer.return_indices:
         raise walk.unsupported(node, "asks for the indices of the largest")
     return _pool(
-        walk, node, model.MaxPool, layer.kernel_size, layer.stride, layer.padding, layer.dilation, layer.ceil_mode
+        walk, node, nodes.MaxPool, layer.kernel_size, layer.stride, layer.padding, layer.dilation, layer.ceil_mode
     )
 
 
@@ -311,7 +311,7 @@ def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> Step:
     return _pool(
         walk,
         node,
-        model.AvgPool,
+        nodes.AvgPool,
         layer.kernel_size,
         layer.stride,
         layer.padding,
@@ -332,21 +332,21 @@ def _flatten(walk: Walk, node: fx.Node) -> Step:
     if after != (int(np.prod(before)),):
         raise walk.unsupported(node, f"makes {after} from {before}")
     # One number a channel is flat already.
-    return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, model.Flatten)
+    return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, nodes.Flatten)
 
 
 def _mean(walk: Walk, node: fx.Node) -> Step:
     axes = walk.argument(node, 1, "dim", None)
     if len(_shape_before(node)) != 3 or not isinstance(axes, tuple | list) or {a % 4 for a in axes} != {2, 3}:
         raise walk.unsupported(node, "takes a mean over other axes than height and width")
-    return _one_to_one(walk, node, model.AdaptiveAvgPool, size=(1, 1))
+    return _one_to_one(walk, node, nodes.AdaptiveAvgPool, size=(1, 1))
 
 
 def _add(walk: Walk, node: fx.Node) -> Step:
     terms = [node.args[0], walk.argument(node, 1, "other", None)]
     if node.kwargs.get("alpha", 1) != 1 or len({_shape(term) for term in terms if isinstance(term, fx.Node)}) != 1:
         raise walk.unsupported(node, "adds things of different shapes")
-    return Step(model.Add, [walk.step_of(node, term) for term in terms], Source(node.name), _name(node))
+    return Step(nodes.Add, [walk.step_of(node, term) for term in terms], Source(node.name), _name(node))
 
 
 def _concat(walk: Walk, node: fx.Node) -> Step:
@@ -354,7 +354,7 @@ def _concat(walk: Walk, node: fx.Node) -> Step:
     axis = walk.argument(node, 1, "dim", 0)
     if axis not in (1, 1 - 1 - len(cast("tuple[int, ...]", _shape(node)))):
         raise walk.unsupported(node, "joins things along another axis than the channels")
-    return Step(model.Concat, [walk.step_of(node, part) for part in parts], Source(node.name), _name(node))
+    return Step(nodes.Concat, [walk.step_of(node, part) for part in parts], Source(node.name), _name(node))
 
 
 def _no_dropout(walk: Walk, node: fx.Node) -> Step:
@@ -368,8 +368,8 @@ def _ignoring_layer(function: Callable[[Walk, fx.Node], Step]) -> Callable[[Walk
 
 
 MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], Step]] = {
-    nn.AdaptiveAvgPool2d: lambda walk, node, _: _adaptive(walk, node, model.AdaptiveAvgPool),
-    nn.AdaptiveMaxPool2d: lambda walk, node, _: _adaptive(walk, node, model.AdaptiveMaxPool),
+    nn.AdaptiveAvgPool2d: lambda walk, node, _: _adaptive(walk, node, nodes.AdaptiveAvgPool),
+    nn.AdaptiveMaxPool2d: lambda walk, node, _: _adaptive(walk, node, nodes.AdaptiveMaxPool),
     nn.AvgPool2d: _avg_pool,
     nn.BatchNorm1d: _norm,
     nn.BatchNorm2d: _norm,
@@ -407,8 +407,8 @@ FUNCTIONS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
     torch.flatten: _flatten,
     torch.mean: _mean,
     torch.relu: _relu,
-    F.adaptive_avg_pool2d: lambda walk, node: _adaptive(walk, node, model.AdaptiveAvgPool),
-    F.adaptive_max_pool2d: lambda walk, node: _adaptive(walk, node, model.AdaptiveMaxPool),
+    F.adaptive_avg_pool2d: lambda walk, node: _adaptive(walk, node, nodes.AdaptiveAvgPool),
+    F.adaptive_max_pool2d: lambda walk, node: _adaptive(walk, node, nodes.AdaptiveMaxPool),
     F.avg_pool2d: _pool_function(
         nn.AvgPool2d, "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"
     ),

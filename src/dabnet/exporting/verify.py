@@ -23,7 +23,8 @@ from dabnet.exporting.lower import Lowered, lower
 from dabnet.exporting.translate import Source
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
-from dabnet.packed.model import Add, Concat, Conv, Model, Node, Sign
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Add, Concat, Conv, Node, Sign
 from dabnet.runtime import Session
 
 ROUNDING = 1e-5

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from dabnet.errors import UnsupportedError
 from dabnet.packed.bits import unpack
-from dabnet.packed.model import (
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,
@@ -27,7 +28,6 @@ from dabnet.packed.model import (
     Conv,
     Flatten,
     MaxPool,
-    Model,
     Node,
     PRelu,
     Relu,

@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from dabnet.errors import ModelFormatError
-from dabnet.packed.model import MAX_SIDE, OPS, RASTER_SETTINGS, Model, Node, is_text
+from dabnet.packed.model import RASTER_SETTINGS, Model, is_text
+from dabnet.packed.nodes import MAX_SIDE, OPS, Node
 from dabnet.packed.shipped import find_model
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dabnet.packed.bits import pack, unpack
-from dabnet.packed.model import (
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,

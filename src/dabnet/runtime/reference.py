@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dabnet.packed.bits import unpack
-from dabnet.packed.model import (
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,

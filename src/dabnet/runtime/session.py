@@ -12,7 +12,8 @@ import numpy as np
 from dabnet import _native
 from dabnet.errors import InputError, ModelFormatError, suggest
 from dabnet.packed.file import DEFAULT_MAX_MEMORY, read_model
-from dabnet.packed.model import (
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     Add,
@@ -23,7 +24,6 @@ from dabnet.packed.model import (
     Conv,
     Flatten,
     MaxPool,
-    Model,
     Node,
     PRelu,
     Relu,
@@ -51,7 +51,8 @@ class Session:
 
     The environment's DABNET_KERNELS names the kernels to use; without it the fastest that run here are taken.
 
-    >>> from dabnet.packed.model import Conv, Model
+    >>> from dabnet.packed.model import Model
+    >>> from dabnet.packed.nodes import Conv
     >>> mean = Conv(inputs=(0,), filters=1, kernel=(2, 2), weight=np.full((1, 2, 2, 1), 0.25, dtype=np.float32))
     >>> Session(Model((1, 2, 2), (mean,))).run(np.arange(8, dtype=np.float32).reshape(2, 1, 2, 2))
     array([[1.5],

@@ -21,7 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dabnet.errors import InputError, suggest
-from dabnet.packed.model import Conv, Model, Sign
+from dabnet.packed.model import Model
+from dabnet.packed.nodes import Conv, Sign
 from dabnet.runtime import Session
 from dabnet.runtime.recognizer import raster_of
 from dabnet.sketches.folds import stratified_folds
