@@ -154,9 +154,11 @@ def test_no_test_leaves_the_fold_alone(small_set: Path, tmp_path: Path, capsys: 
     assert json.loads((folder / "result.json").read_text())["temperature"] == figures["temperature"]
 
 
-def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", ["", "trap '' INT; "], ids=["a shell", "one that ignores Ctrl-C"])
+def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path, shell: str) -> None:
     folder = tmp_path / "tuned"
     arguments = command("--from", "default", "--data", drawings, "-o", folder, "--set", "epochs=600")
+    arguments = ["sh", "-c", f'{shell}exec "$@"', "sh", *arguments]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while not (folder / "data.parquet").exists() and time.monotonic() < until:

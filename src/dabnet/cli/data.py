@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import numpy as np
@@ -27,6 +26,7 @@ from rich.progress import (
 from rich.table import Table
 
 from dabnet._lazy import load
+from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.sheet import SheetRow, draw_sheet
@@ -82,7 +82,7 @@ def download(
     folder = output / name
     console = Console(quiet=as_json)
     console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}", highlight=False)
-    _listen()
+    heed_interrupts()
     fetched = []
     with Progress(
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
@@ -152,7 +152,7 @@ def prepare(
     with console.status(f"Listing {source}"):
         opened = load("dabnet.sketches.sources").open_source(source, limit)
     console.print(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}", highlight=False)
-    _listen()
+    heed_interrupts()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("pieces, {task.fields[drawings]:,} drawings"), TimeRemainingColumn(),
@@ -178,16 +178,6 @@ def prepare(
         typer.echo(json.dumps({**figures, "seconds": seconds, "left_out": made.left_out}, indent=2))
         return
     _report(made, seconds, console)
-
-
-def _listen() -> None:
-    """Answer SIGTERM as Ctrl-C, and both even where the shell would have them ignored."""
-
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
 
 
 def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) -> None:

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from dabnet._files import write_beside
+from dabnet.cli.interrupts import heed_interrupts
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.packed import find_model, is_packed, read_model, to_bytes
@@ -151,6 +152,7 @@ def _tune(
     if (folder / PACKED).exists():
         raise InputError(f"'{folder}' holds a tuned model already: choose another folder with -o.")
     make_folder(folder)
+    heed_interrupts()
     try:
         sketches = SketchSet(_prepared(data, folder, console))
         with show_progress("Looking at views of the drawings", console) as progress:
