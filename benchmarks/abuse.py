@@ -13,11 +13,7 @@ import argparse
 import asyncio
 import io
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks.record import write_results
+from benchmarks.serve import serve
 
 PATIENCE = 2.0
 """Seconds that the server waits for a request here."""
@@ -104,18 +101,6 @@ async def send_many(port: int, kind: Kind, count: int, connections: int) -> Coun
     return Counter(await asyncio.gather(*(one() for _ in range(count))))
 
 
-@contextmanager
-def serve() -> Iterator[tuple[int, int]]:
-    """Give a server's port and process number."""
-    command = [sys.executable, "-m", "dabnet", "serve", "--port", "0", "--body-seconds", str(PATIENCE)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield int(server.stdout.readline().split(":")[2].split("/")[0]), server.pid
-        finally:
-            server.terminate()
-
-
 def resident(process: int) -> int:
     return 1024 * int(Path(f"/proc/{process}/status").read_text().split("VmRSS:")[1].split()[0])
 
@@ -128,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console()
     found: dict[str, Counter[str]] = {name: Counter() for name in kinds()}
-    with serve() as (port, process), Progress(console=console, transient=True) as progress:
+    with serve(body_seconds=PATIENCE) as (port, process), Progress(console=console, transient=True) as progress:
         memory = [resident(process)]
         task = progress.add_task("requests", total=arguments.rounds * len(found))
         for _ in range(arguments.rounds):

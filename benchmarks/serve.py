@@ -150,14 +150,14 @@ def send_in_process(port: int, connections: int, seconds: float) -> dict[int, di
 
 
 @contextmanager
-def serve(path: Path, threads: int, queue: int) -> Iterator[int]:
-    """Give the port of a server."""
-    options = ["--port", "0", "--threads", str(threads), "--queue", str(queue)]
-    command = [sys.executable, "-m", "dabnet", "serve", "--model", str(path), *options]
+def serve(**options: object) -> Iterator[tuple[int, int]]:
+    """Run a server with these options; give its port and process number."""
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    command = [sys.executable, "-m", "dabnet", "serve", "--port", "0", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            yield int(server.stdout.readline().split(":")[2].split("/")[0])
+            yield int(server.stdout.readline().split(":")[2].split("/")[0]), server.pid
         finally:
             server.terminate()
 
@@ -166,10 +166,10 @@ def measure(path: Path, connections: int, threads: int, seconds: float) -> dict[
     """Give the figures of the Session before and after, of the server, and of one with too much to do and then less."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         before = pool.apply(run_session, (path, threads, seconds / 2))
-        with serve(path, threads, 2 * connections) as port:
+        with serve(model=path, threads=threads, queue=2 * connections) as (port, _):
             served = pool.apply(send_in_process, (port, connections, seconds))
         after = pool.apply(run_session, (path, threads, seconds / 2))
-        with serve(path, threads, QUEUE) as port:
+        with serve(model=path, threads=threads, queue=QUEUE) as (port, _):
             overloaded = pool.apply(send_in_process, (port, 4 * QUEUE, seconds / 4))
             recovered = pool.apply(send_in_process, (port, QUEUE // 2, seconds / 4))
     session = (before + after) / 2
