@@ -17,13 +17,14 @@ from torch import Tensor
 
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import fit
+from dabnet.training.mixing import Batch
 from dabnet.training.module import Training
 
 losses: list[float] = []
 step = Training.training_step
 
 
-def noted(self: Training, batch: tuple[Tensor, Tensor], number: int) -> Tensor:
+def noted(self: Training, batch: Batch, number: int) -> Tensor:
     loss = step(self, batch, number)
     losses.append(float(loss.detach()))
     return loss

@@ -81,10 +81,10 @@ def test_a_batch_depends_on_nothing_but_its_key(small_set: Path) -> None:
     first, second = list(Batches(parts.train, TINY))[:2]
     state = torch.random.get_rng_state()
     data = Changed(sketches, parts.labels, TINY)
-    images, labels = data[first]
+    images, labels, *_ = data[first]
     assert torch.equal(torch.random.get_rng_state(), state)
     torch.manual_seed(5)
-    again, _ = Changed(SketchSet(small_set), parts.labels, TINY)[first]
+    again, *_ = Changed(SketchSet(small_set), parts.labels, TINY)[first]
     assert torch.equal(images, again)
     assert not torch.equal(images, data[second][0])
     assert images.shape == (32, 1, 32, 32)
@@ -101,7 +101,7 @@ def test_scribbles_take_the_places_of_some_drawings_and_leave_the_others_as_they
     )
     shares = []
     for key in Batches(parts.train, TINY):
-        (images, labels), (changed, known) = data[key], scribbled[key]
+        (images, labels, *_), (changed, known, *_) = data[key], scribbled[key]
         assert torch.equal(scribbled[key][0], changed)
         shares.append(float((known == NO_CLASS).float().mean()))
         assert torch.equal(known[known != NO_CLASS], labels[known != NO_CLASS])
@@ -121,3 +121,46 @@ def test_loaders_give_whole_batches(small_set: Path, workers: int) -> None:
     assert labels.tolist() == parts.labels[parts.validation].tolist()
     row = int(parts.validation[3])
     assert torch.equal(images[3, 0], torch.from_numpy(rasterize(sketches[row], TINY.raster)) / 255)
+
+
+def balanced(**settings: Any) -> Recipe:
+    return dataclasses.replace(TINY, batch_size=10, **settings)
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.5, 1.0])
+def test_balanced_batches_draw_a_group_of_n_as_n_to_the_rest_of_the_way(balance: float) -> None:
+    groups = np.repeat([0, 1, 2], [400, 100, 25])
+    batches = Batches(np.arange(525), balanced(balance=balance, epoch_size=1000), groups=groups)
+    drawn = np.concatenate([key.rows for key in batches])
+    assert len(drawn) == 1000 == len(batches) * 10
+    shares = np.array([400, 100, 25.0]) ** (1 - balance)
+    found = np.bincount(groups[drawn], minlength=3) / 1000
+    assert found == pytest.approx(shares / shares.sum(), abs=0.01)
+    # No drawing of a group is drawn more than once more often than another.
+    times = np.bincount(drawn, minlength=525)
+    assert all(np.ptp(times[groups == group]) <= 1 for group in range(3))
+
+
+def test_an_epoch_of_fewer_drawings_takes_others_the_next_time() -> None:
+    batches = Batches(np.arange(500), balanced(epoch_size=50), groups=np.zeros(500, dtype=np.int64))
+    epochs = []
+    for epoch in (0, 1, 0):
+        batches.set_epoch(epoch)
+        epochs.append(np.concatenate([key.rows for key in batches]).tolist())
+    assert len(set(epochs[0])) == 50
+    assert epochs[0] == epochs[2] != epochs[1]
+    with pytest.raises(InputError, match="fewer than a batch of 10: set batch_size to 5 or less"):
+        Batches(np.arange(500), balanced(epoch_size=5))
+
+
+def test_drawings_for_training_only_are_in_no_test_and_no_validation(union_set: Path) -> None:
+    sketches = SketchSet(union_set)
+    parts = divide(sketches, dataclasses.replace(TINY, classes=None), fold=0)
+    spare = np.flatnonzero(sketches.folds == TRAIN_ONLY)
+    assert len(spare)
+    assert set(spare) <= set(parts.train)
+    assert not set(spare) & {*parts.validation, *parts.test}
+    assert sorted({*parts.train, *parts.validation, *parts.test}) == list(range(len(sketches)))
+    assert {tuple(pair) for pair in np.c_[sketches.sources, parts.labels]} == {
+        (group // len(parts.classes), group % len(parts.classes)) for group in set(parts.groups.tolist())
+    }

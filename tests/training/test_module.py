@@ -12,14 +12,16 @@ from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import trace, upper_side
 from dabnet.training.data import NO_CLASS
+from dabnet.training.mixing import Batch
 from dabnet.training.module import Training, learning_rate
 from dabnet.training.recipe import Recipe
 from dabnet.training.teacher import Teacher
 
 
-def batch() -> tuple[Tensor, Tensor]:
+def batch() -> Batch:
     generator = torch.Generator().manual_seed(0)
-    return torch.rand(8, 1, 32, 32, generator=generator), torch.arange(8) % 5
+    labels = torch.arange(8) % 5
+    return Batch(torch.rand(8, 1, 32, 32, generator=generator), labels, labels, torch.ones(8))
 
 
 def test_the_papers_schedule_halves_down_to_the_least() -> None:
@@ -60,8 +62,8 @@ def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> No
     student, teacher = (build(**{**recipe.network_settings(5), "width": width}) for width in (0.125, 0.25))
     training = Training(student, recipe, 1, Teacher(teacher, share, temperature))
     training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
-    (images, labels), before = batch(), {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
-    loss = training.training_step((images, labels), 0)
+    (images, labels, *_), before = batch(), {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
+    loss = training.training_step(batch(), 0)
 
     logits, answers = student(images).detach().double(), teacher.eval()(images).detach().double()
     smooth = torch.nn.functional.one_hot(labels, 5) * 0.9 + 0.1 / 5
@@ -77,13 +79,28 @@ def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> No
     assert not any("teacher" in name for name in training.state_dict())
 
 
+@pytest.mark.parametrize("setting", ["mixup", "cutmix"])
+def test_the_loss_of_two_sketches_in_one_is_mixed_as_they_are(setting: str) -> None:
+    recipe = dataclasses.replace(TINY, label_smoothing=0.1, **{setting: 0.5})
+    training = Training(build(**recipe.network_settings(5)), recipe, 1)
+    training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
+    images, labels, *_ = batch()
+    shares, second = torch.linspace(0.5, 1, 8), labels.flip(0)
+    loss = training.training_step(Batch(images, labels, second, shares), 0)
+    chances = training.net(images).detach().double().log_softmax(1)
+    mixed = shares[:, None] * torch.nn.functional.one_hot(labels, 5)
+    mixed = mixed + (1 - shares[:, None]) * torch.nn.functional.one_hot(second, 5)
+    wanted = -((mixed * 0.9 + 0.1 / 5) * chances).sum(1).mean()
+    assert float(loss.detach()) == pytest.approx(float(wanted), rel=1e-4)
+
+
 def test_scribbles_pull_towards_equal_chances_and_count_as_neither_right_nor_wrong() -> None:
     training = Training(build(**TINY.network_settings(5)), TINY, 1)
     noted: dict[str, Tensor] = {}
     training.log_dict = lambda figures, **_: noted.update(figures)  # type: ignore[method-assign]
-    images, labels = batch()
+    images, labels, *others = batch()
     labels[[1, 4]] = NO_CLASS
-    loss = training.training_step((images, labels), 0)
+    loss = training.training_step(Batch(images, labels, *others), 0)
 
     chances = training.net(images).detach().double().log_softmax(1)
     known = [row for row in range(8) if row not in (1, 4)]
@@ -129,7 +146,7 @@ def test_a_layer_whose_output_overflows_is_named() -> None:
         weight.fill_(1e38)
         weight[0].fill_(-1e38)
     with pytest.raises(NonFiniteError, match=f"first in what layer '{head}' gives"):
-        training.training_step((batch()[0] * 1e6, batch()[1]), 0)
+        training.training_step(batch()._replace(images=batch().images * 1e6), 0)
 
 
 def test_traces_tell_the_values_the_share_the_flips_and_the_error() -> None:

@@ -28,13 +28,16 @@ from rich.table import Table
 from dabnet._lazy import load
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
+from dabnet.sketches.folds import TRAIN_ONLY
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.sheet import SheetRow, draw_sheet
+from dabnet.sketches.vocabulary import load_vocabulary
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from dabnet.sketches.prepare import Prepared
+    from dabnet.sketches.sources import Source
     from dabnet.sketches.store import SketchSet
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")]
@@ -120,18 +123,30 @@ def download(
 
 @data.command()
 def prepare(
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         typer.Argument(
+            metavar="SOURCE...",
             help="TU-Berlin or Sketchy (folder or zip as published), Quick, Draw! (.ndjson, .bin or .npy files, or "
-            "their folder), a folder with a subfolder a class, an .npz file, or the word 'synthetic'."
+            "their folder), a folder with a subfolder per class, an .npz file, or the word 'synthetic'. Several "
+            "sources become one set, by a --vocabulary.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The prepared set to write.")] = Path("set.parquet"),
-    limit: Annotated[int | None, typer.Option(help="Take at most so many drawings a class.", min=1)] = None,
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(
+            help="Which names of different sources mean the same: a TOML file, one line per label, or 'everyday', the "
+            "one that ships for TU-Berlin and Quick, Draw!.",
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Take at most so many drawings of each class.", min=1)] = None,
     folds: Annotated[
-        int | None,
-        typer.Option(help="Parts to deal the drawings into, where the source has none of its own.", min=2, max=100),
+        str | None,
+        typer.Option(
+            help="Parts to deal the drawings into, from 2 to 100, where a source has none of its own. For several "
+            "sources one number each, with commas between, or 'train' for one that no test may use: 3,20,train."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed deals the same folds.", min=0)] = 0,
     size: Annotated[int, typer.Option(help="Remembered as this set's size for networks, in pixels.")] = Raster.size,
@@ -144,13 +159,19 @@ def prepare(
 
     Drawings that cannot be read are left out and listed at the end. If it is stopped, run the same command again: it
     goes on where it was. A set of more than 200,000 drawings becomes a folder of files.
+
+    Several sources become one set: a vocabulary says which of their classes are the same, and each source keeps the
+    folds that it has when it is prepared alone:
+
+        dabnet data prepare A.npz B.npz C.npz --vocabulary everyday --folds 3,20,train -o union.parquet
     """
     making = load("dabnet.sketches.prepare")
     raster = Raster(size, margin, pen)
     console = Console(quiet=as_json)
     start = time.perf_counter()
-    with console.status(f"Listing {source}"):
-        opened = load("dabnet.sketches.sources").open_source(source, limit)
+    counts = _parse_folds(folds, len(sources))
+    with console.status(f"Listing {', '.join(sources)}"):
+        opened = _open_sources(sources, vocabulary, limit)
     console.print(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}", highlight=False)
     heed_interrupts()
     with Progress(
@@ -166,7 +187,7 @@ def prepare(
 
         try:
             made = making.prepare(
-                opened, output, raster=raster, folds=folds, seed=seed, workers=workers or None, progress=advance
+                opened, output, raster=raster, folds=counts, seed=seed, workers=workers or None, progress=advance
             )
         except KeyboardInterrupt:
             bar.stop()
@@ -178,6 +199,34 @@ def prepare(
         typer.echo(json.dumps({**figures, "seconds": seconds, "left_out": made.left_out}, indent=2))
         return
     _report(made, seconds, console)
+
+
+def _open_sources(sources: list[str], vocabulary: str | None, limit: int | None) -> Source:
+    """Open one source as it is, or several, or one with a vocabulary, as a union."""
+    opening = load("dabnet.sketches.sources")
+    if vocabulary is None:
+        if len(sources) > 1:
+            raise InputError(
+                "several sources need --vocabulary, which says which of their names mean the same: a TOML file, or "
+                "'everyday' for TU-Berlin and Quick, Draw!."
+            )
+        opened: Source = opening.open_source(sources[0], limit)
+        return opened
+    table = load_vocabulary(vocabulary)
+    united: Source = opening.unite([opening.open_source(source, limit) for source in sources], table)
+    return united
+
+
+def _parse_folds(text: str | None, sources: int) -> list[int] | None:
+    """Read '20', or '3,20,train' for several sources; 'train' is 0."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    words = words * sources if len(words) == 1 else words
+    counts = [0 if word == "train" else int(word) if word.isdecimal() and len(word) < 4 else -1 for word in words]
+    if any(count and not 2 <= count <= 100 for count in counts):
+        raise InputError(f"--folds {text} makes no sense: give a number from 2 to 100, or 'train', for each source.")
+    return counts
 
 
 def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) -> None:
@@ -224,8 +273,10 @@ def show(
         raise InputError(f"cannot write '{output}' ({problem.strerror}): choose another place with -o.") from None
     info = sketches.info
     folds = {int(fold): int(count) for fold, count in zip(*np.unique(sketches.folds, return_counts=True), strict=True)}
+    spare = folds.pop(TRAIN_ONLY, 0)
     if as_json:
         figures = {"title": info.title, "licence": info.licence, "drawings": len(sketches), "folds": folds}
+        figures |= {"sources": dict(info.sources)} if info.sources else {}
         by_class = {name: int(count) for name, count in zip(sketches.classes, counts, strict=True)}
         raster = {"raster": info.raster.to_dict(), "left_out": info.left_out, "sheet": str(output)}
         typer.echo(json.dumps({**figures, "classes": by_class, **raster}, indent=2))
@@ -237,7 +288,11 @@ def show(
     spread.add_row("drawings a class", *(f"{int(value):,}" for value in np.quantile(counts, [0, 0.5, 1])))
     spread.add_row("drawings a fold", *(f"{int(value):,}" for value in np.quantile(list(folds.values()), [0, 0.5, 1])))
     console.print(spread)
+    for title, drawings in info.sources:
+        console.print(f"  {drawings:,} from {title}", highlight=False)
     console.print(f"{len(folds)} folds; {len(info.left_out):,} drawings could not be read when it was prepared.")
+    if spare:
+        console.print(f"{spare:,} drawings are for training only, and in no fold.", highlight=False)
     console.print(f"Sheet of {len(chosen)} classes: {output}", highlight=False, soft_wrap=True)
 
 

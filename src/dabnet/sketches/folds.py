@@ -9,6 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+TRAIN_ONLY = -1
+"""The fold of drawings that no test may use."""
+
 
 def stratified_folds(
     labels: NDArray[Any], folds: int, seed: int = 0, groups: NDArray[Any] | None = None

@@ -23,12 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dabnet.errors import InputError
-from dabnet.sketches.folds import stratified_folds
+from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import Raster
+from dabnet.sketches.sources.union import UnionSource
 from dabnet.sketches.store import SCHEMA, SetInfo, make_table, open_writer, rows_a_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,7 +38,15 @@ if TYPE_CHECKING:
 SHARD_ROWS = 200_000
 REPORTED = 1_000
 """How many unreadable drawings a set remembers by name."""
-PART_SCHEMA = SCHEMA.append(pa.field("given_fold", pa.int8())).append(pa.field("group", pa.string()))
+PART_SCHEMA = pa.schema(
+    [
+        *SCHEMA,
+        ("given_fold", pa.int8()),
+        ("group", pa.string()),
+        ("own_label", pa.int32()),
+        ("member", pa.int8()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +67,18 @@ def prepare(
     output: Path,
     *,
     raster: Raster | None = None,
-    folds: int | None = None,
+    folds: int | Sequence[int] | None = None,
     seed: int = 0,
     workers: int | None = None,
     shard_rows: int = SHARD_ROWS,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> Prepared:
-    """Read all of a source into a prepared set at `output`; `progress` gets pieces done, all pieces, drawings read."""
+    """Read all of a source into a prepared set at `output`; `progress` gets pieces done, all pieces, drawings read.
+
+    `folds` is how many folds to deal the drawings into where the source has none of its own; for a union, one number
+    for each source, 0 for a source that is for training only.
+    """
+    counts = _fold_counts(source, folds)
     if output.exists():
         raise InputError(f"'{output}' is already there: delete it first, or write to another file with -o.")
     partial = output.with_name(output.name + ".partial")
@@ -86,8 +100,13 @@ def prepare(
         shutil.rmtree(partial)
         why = f" (the first: {left_out[0][0]}: {left_out[0][1]})" if left_out else ""
         raise InputError(f"'{source.path}' holds no drawing that can be read{why}.")
-    info = SetInfo(source.title, source.licence, source.classes, raster or Raster(), left_out[:REPORTED])
-    dealt = _deal(parts, folds or source.folds, seed)
+    table = pa.concat_tables(
+        pq.read_table(part, columns=["given_fold", "group", "own_label", "member"]) for part in parts
+    )
+    dealt = _deal_each(table, counts, seed)
+    info = SetInfo(
+        source.title, source.licence, source.classes, raster or Raster(), left_out[:REPORTED], _count(table, source)
+    )
     _join(parts, dealt, info, output, shard_rows)
     shutil.rmtree(partial)
     size = sum(file.stat().st_size for file in ([output] if output.is_file() else output.iterdir()))
@@ -162,6 +181,9 @@ def _read_piece(source: Source, piece: int, path: Path) -> int:
     )
     table = table.append_column(PART_SCHEMA.field("given_fold"), pa.array([d.fold for d in good], pa.int8()))
     table = table.append_column(PART_SCHEMA.field("group"), pa.array([d.group for d in good], pa.string()))
+    own = [d.label if d.own_label is None else d.own_label for d in good]
+    table = table.append_column(PART_SCHEMA.field("own_label"), pa.array(own, pa.int32()))
+    table = table.append_column(PART_SCHEMA.field("member"), pa.array([d.member for d in good], pa.int8()))
     table = table.replace_schema_metadata({"left_out": json.dumps(problems)})
     beside = path.with_suffix(".writing")
     pq.write_table(table, beside, compression="lz4", use_dictionary=["label"], write_statistics=False)
@@ -174,10 +196,41 @@ def _left_out(part: Path) -> list[tuple[str, str]]:
     return [(name, reason) for name, reason in json.loads(metadata[b"left_out"])]
 
 
-def _deal(parts: list[Path], folds: int, seed: int) -> NDArray[np.int8]:
-    """Give every drawing its fold: the one its source names, or one dealt out by class and group."""
-    table = pa.concat_tables(pq.read_table(part, columns=["label", "given_fold", "group"]) for part in parts)
-    labels = table.column("label").to_numpy()
+def _fold_counts(source: Source, folds: int | Sequence[int] | None) -> list[int]:
+    """Return how many folds each source is dealt into; 0 is for training only."""
+    members = source.members if isinstance(source, UnionSource) else [source]
+    if folds is None:
+        return [member.folds for member in members]
+    counts = [folds] * len(members) if isinstance(folds, int) else list(folds)
+    if len(counts) != len(members):
+        raise InputError(f"there are {len(members)} sources and {len(counts)} numbers of folds: give one for each.")
+    if not any(counts):
+        raise InputError("every source is for training only: let at least one have folds to test on.")
+    return counts
+
+
+def _count(table: pa.Table, source: Source) -> list[tuple[str, int]]:
+    """Count the drawings of each source of a union."""
+    if not isinstance(source, UnionSource):
+        return []
+    counts = np.bincount(table.column("member").to_numpy(), minlength=len(source.members))
+    return [(member.title, int(count)) for member, count in zip(source.members, counts, strict=True)]
+
+
+def _deal_each(table: pa.Table, counts: list[int], seed: int) -> NDArray[np.int8]:
+    """Deal the drawings of each source by its own classes, so that its folds are those it has when prepared alone."""
+    members = table.column("member").to_numpy()
+    dealt = np.full(len(table), TRAIN_ONLY, dtype=np.int8)
+    for member, folds in enumerate(counts):
+        mine = members == member
+        if folds and mine.any():
+            dealt[mine] = _deal(table.filter(pa.array(mine)), folds, seed)
+    return dealt
+
+
+def _deal(table: pa.Table, folds: int, seed: int) -> NDArray[np.int8]:
+    """Return every drawing's fold: the one its source names, or one dealt out by class and group."""
+    labels = table.column("own_label").to_numpy()
     given = table.column("given_fold")
     groups = table.column("group")
     names = groups.to_numpy().astype(str) if groups.null_count == 0 else None

@@ -62,10 +62,15 @@ class SetInfo:
     """How its makers would show the drawings to a network; a recipe may say otherwise."""
     left_out: list[tuple[str, str]] = field(default_factory=list)
     """Drawings that could not be read, and why."""
+    sources: list[tuple[str, int]] = field(default_factory=list)
+    """In a union: the name of each source, and how many rows it has; rows are in this order."""
 
     def to_json(self) -> str:
         """Write it for the schema's metadata."""
-        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)})
+        values = dataclasses.asdict(self)
+        if not self.sources:
+            del values["sources"]
+        return json.dumps({"format": FORMAT, **values})
 
     @classmethod
     def from_json(cls, text: bytes) -> SetInfo:
@@ -82,6 +87,7 @@ class SetInfo:
                 info,
                 raster=Raster.from_dict(found["raster"]),
                 left_out=[(str(name), str(reason)) for name, reason in info.left_out],
+                sources=[(str(name), int(rows)) for name, rows in info.sources],
             )
         except InputError:
             raise
@@ -129,8 +135,16 @@ class SketchSet:
 
     @cached_property
     def folds(self) -> NDArray[np.int8]:
-        """Each drawing's fold, (drawings,)."""
+        """Each drawing's fold, (drawings,); `dabnet.sketches.folds.TRAIN_ONLY` where no test may use it."""
         return self._column("fold").astype(np.int8)
+
+    @cached_property
+    def sources(self) -> NDArray[np.int8]:
+        """Which of `info.sources` each drawing of a union comes from, (drawings,); 0 where there is one source only."""
+        counts = [rows for _, rows in self.info.sources] or [len(self)]
+        if sum(counts) != len(self) or min(counts) < 0:
+            raise InputError(f"'{self.path}' does not have the rows that its description counts: prepare it again.")
+        return np.arange(len(counts), dtype=np.int8).repeat(counts)
 
     @cached_property
     def ids(self) -> NDArray[np.str_]:

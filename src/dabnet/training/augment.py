@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SCALES = (0.05, 1.0)
 RATIOS = (0.25, 4.0)
 DEGREES = (0.0, 180.0)
+SHEARS = (0.0, 45.0)
+ERASED = (0.02, 0.2)
+"""Least and greatest area of what `erase` blanks."""
 
 MOST_SHRINK = 2.0
 """Pixels of an image for one that a network sees: bilinear sampling would skip some if there were more."""
@@ -52,6 +55,10 @@ class ImageAugmentation:
     """Share of images that are mirrored, left to right."""
     deform: float = 0.0
     """How far the ink moves on average (root mean square), as a share of the result's side."""
+    shear: float = 0.0
+    """Greatest angle, in degrees, by which upright lines lean to either side."""
+    erase: float = 0.0
+    """Share of images in which a box is blanked, from a fiftieth to a fifth of the image."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_range("the augmentation's scale", self.scale, SCALES))
@@ -59,6 +66,8 @@ class ImageAugmentation:
         check_number("the augmentation's degrees", self.degrees, DEGREES)
         check_number("the augmentation's flip", self.flip, (0.0, 1.0))
         check_number("the augmentation's deform", self.deform, STRENGTHS)
+        check_number("the augmentation's shear", self.shear, SHEARS)
+        check_number("the augmentation's erase", self.erase, (0.0, 1.0))
 
     def apply(self, images: Tensor, size: int, generator: Generator) -> Tensor:
         """Make float images (N, 1, size, size), ink 1 on 0, of uint8 ones, (N, H, W) or (N, 1, H, W), ink 255 on 0."""
@@ -74,15 +83,22 @@ class ImageAugmentation:
         )
         stretch = (low + (high - low) * shares[1]).exp()
         extents = torch.stack([(area * stretch).sqrt(), (area / stretch).sqrt()], dim=1).clamp(max=1)  # (N, 2)
-        return sample_views(
+        bends = draw_bends(self.deform, count, generator).to(images.device) if self.deform else None
+        leans = None
+        if self.shear:
+            leans = 2 * torch.rand(count, generator=generator, device=generator.device).to(images.device) - 1
+            leans = torch.tan(torch.deg2rad(leans * self.shear))
+        views = sample_views(
             images,
             size,
             centres=extents / 2 + (1 - extents) * shares[2:4].T,
             extents=extents,
             degrees=(2 * shares[4] - 1) * self.degrees,
             mirrored=shares[5] < self.flip,
-            bends=draw_bends(self.deform, count, generator).to(images.device) if self.deform else None,
+            bends=bends,
+            leans=leans,
         )
+        return erase_boxes(views, self.erase, generator) if self.erase else views
 
 
 def sample_views(
@@ -94,6 +110,7 @@ def sample_views(
     degrees: Tensor,
     mirrored: Tensor,
     bends: Tensor | None = None,
+    leans: Tensor | None = None,
 ) -> Tensor:
     """Look at a part of each image, and make it (N, 1, size, size), ink 1 on 0; beyond an image there is blank paper.
 
@@ -105,6 +122,7 @@ def sample_views(
         degrees: (N,), how far the ink turns, counterclockwise, about the part's centre.
         mirrored: (N,), bool, which results are mirrored in the end, left to right.
         bends: (N, 6, 6, 2), how far each control point k, l moves in x and y, as a share of the part's sides.
+        leans: (N,), how far upright lines lean: x grows by so much of y.
     """
     images = _check_images(images)
     count, _, height, width = images.shape
@@ -117,6 +135,8 @@ def sample_views(
     nodes = (torch.arange(NODES, device=images.device) - 1) / CELLS - 0.5
     controls = torch.stack(torch.meshgrid(nodes, nodes, indexing="xy"), dim=-1)  # (6, 6, 2)
     controls = controls.expand(count, -1, -1, -1) if bends is None else controls + bends  # (N, 6, 6, 2)
+    if leans is not None:
+        controls = torch.stack([controls[..., 0] + leans[:, None, None] * controls[..., 1], controls[..., 1]], dim=-1)
     # Rotate in pixels, then place in the image, whose sides grid_sample takes to reach from -1 to 1.
     sides = torch.tensor([width, height], device=images.device)
     cosines, sines = (f(torch.deg2rad(degrees)) for f in (torch.cos, torch.sin))
@@ -135,6 +155,27 @@ def sample_views(
         grid = (rows[some] @ both).view(-1, size, size, 2)
         views[some] = F.grid_sample(to_network(images[some]), grid, padding_mode="zeros", align_corners=False)
     return views
+
+
+def erase_boxes(images: Tensor, share: float, generator: Generator) -> Tensor:
+    """Blank a box in a share of the images (N, 1, H, W): what is missing there must be told by the rest."""
+    count, _, height, width = images.shape
+    draws = torch.rand((5, count), generator=generator, device=generator.device).to(images.device)
+    area = ERASED[0] + (ERASED[1] - ERASED[0]) * draws[1]
+    stretch = (math.log(2) * (2 * draws[2] - 1)).exp()  # a box is at most twice as long as wide
+    sides = torch.stack([(area * stretch).sqrt() * height, (area / stretch).sqrt() * width])  # (2, N)
+    starts = draws[3:5] * (images.new_tensor([[height], [width]]) - sides)
+    rows, columns = (
+        (pixels >= start[:, None]) & (pixels < (start + side)[:, None])
+        for pixels, start, side in zip(
+            (torch.arange(height, device=images.device), torch.arange(width, device=images.device)),
+            starts,
+            sides,
+            strict=True,
+        )
+    )
+    blank = rows[:, None, :, None] & columns[:, None, None, :] & (draws[0] < share)[:, None, None, None]
+    return images.masked_fill(blank, 0)
 
 
 def to_network(images: Tensor) -> Tensor:

@@ -32,6 +32,10 @@ LENGTH_WEIGHT = 2.0
 """A dot is exp(2), about 7, times as likely to be the one left out as the longest stroke."""
 
 
+LEAST_PREFIX = 0.2
+"""Least share of its points that an unfinished drawing has."""
+
+
 @dataclass(frozen=True)
 class StrokeAugmentation:
     """What changes in a drawing before it is rasterized; `StrokeAugmentation(0, (1, 1), 0)` changes nothing.
@@ -49,11 +53,14 @@ class StrokeAugmentation:
     deform: float = 0.02
     """How far points move on average (root mean square), as a share of the drawing's longer side; what joins two points
     stays straight."""
+    prefix: float = 0.0
+    """Share of drawings that are left unfinished: only their first 20 to 100 % of points stay."""
 
     def __post_init__(self) -> None:
         check_number("the augmentation's remove", self.remove, REMOVALS)
         object.__setattr__(self, "pen", check_range("the augmentation's pen", self.pen, PEN_FACTORS))
         check_number("the augmentation's deform", self.deform, STRENGTHS)
+        check_number("the augmentation's prefix", self.prefix, (0.0, 1.0))
 
     def apply(self, sketches: Sequence[Sketch], generator: Generator) -> tuple[list[Sketch], NDArray[np.float64]]:
         """Give the changed sketches, and for each the factor on its pen's width: see `pen_widths`.
@@ -65,8 +72,10 @@ class StrokeAugmentation:
         factors = factors.clip(*self.pen)  # the exponential of a logarithm may round to just outside
         result = list(sketches)
         rows = [row for row, sketch in enumerate(sketches) if sketch.points is not None]
-        if rows and (self.remove or self.deform):
+        if rows and (self.remove or self.deform or self.prefix):
             drawings = _Drawings.gather([sketches[row] for row in rows])
+            if self.prefix:
+                drawings = drawings.cut(_choose_points(drawings, self.prefix, generator))
             if self.remove:
                 drawings = drawings.select(_choose_strokes(drawings, self.remove, generator))
             if self.deform:
@@ -119,6 +128,15 @@ class _Drawings:
         strokes = np.add.reduceat(keep, _starts(self.strokes), dtype=np.int64)
         return _Drawings(self.points[keep.repeat(self.lengths)], self.lengths[keep], strokes)
 
+    def cut(self, counts: NDArray[np.int64]) -> _Drawings:
+        """Keep the first so many points of each sketch, at least one."""
+        points = np.add.reduceat(self.lengths, _starts(self.strokes))
+        before = _starts(self.lengths) - _starts(points).repeat(self.strokes)  # (strokes,): points of the same sketch
+        lengths = np.minimum(self.lengths, counts.repeat(self.strokes) - before).clip(0)
+        position = np.arange(len(self.points)) - _starts(points).repeat(points)
+        strokes = np.add.reduceat(lengths > 0, _starts(self.strokes), dtype=np.int64)
+        return _Drawings(self.points[position < counts.repeat(points)], lengths[lengths > 0], strokes)
+
     def bend(self, bends: Tensor) -> _Drawings:
         """Bend each sketch with its (6, 6, 2) control points, in the square around its box; that square becomes 1x1."""
         counts = np.add.reduceat(self.lengths, _starts(self.strokes))
@@ -132,6 +150,21 @@ class _Drawings:
             np.matmul(weights[start : start + count, 1], bend.reshape(NODES, -1), out=moves[start : start + count])
         centred += np.einsum("pl,plc->pc", weights[:, 0], moves.reshape(-1, NODES, 2))
         return _Drawings(centred.astype(np.float32), self.lengths, self.strokes)
+
+
+def _choose_points(drawings: _Drawings, share: float, generator: Generator) -> NDArray[np.int64]:
+    """Say how many of its first points each sketch keeps, (sketches,): all, or so many that it is still a drawing."""
+    first_strokes = _starts(drawings.strokes)
+    points = np.add.reduceat(drawings.lengths, first_strokes)
+    draws = _uniform((2, len(points)), generator)
+    counts = np.ceil(points * (LEAST_PREFIX + (1 - LEAST_PREFIX) * draws[1])).astype(np.int64)
+    # Two different points at least: where the first ones are all the same, the whole drawing stays.
+    starts = _starts(points)
+    moved = (drawings.points != drawings.points[starts].repeat(points, axis=0)).any(axis=1)
+    position = np.arange(len(moved)) - starts.repeat(points)
+    first_move = np.minimum.reduceat(np.where(moved, position, len(moved)), starts)
+    counts = np.where(first_move < points, np.maximum(counts, first_move + 1), points)
+    return np.where(draws[0] < share, counts, points)
 
 
 def _choose_strokes(drawings: _Drawings, remove: float, generator: Generator) -> NDArray[np.bool_]:

@@ -66,6 +66,7 @@ class Keeper(Checkpoint):
             **{
                 f"{part}_{what}": figures.get(f"{part}_{what}") for part in ("train", "validation") for what in _FIGURES
             },
+            **{name: value for name, value in figures.items() if name.startswith("validation_accuracy:")},
             "learning_rate": float(trainer.optimizers[0].param_groups[0]["lr"]),
             "images_per_second": training.steps_an_epoch * training.recipe.batch_size / seconds,
             "seconds": seconds,
@@ -80,7 +81,7 @@ class Keeper(Checkpoint):
             if self._traces:
                 write_table(self._folder / "traces.csv", self._traces)
             if improved:
-                save_weights(training.net, self._folder / BEST, self._classes, self._raster)
+                save_weights(training.judged, self._folder / BEST, self._classes, self._raster)
         self._save(trainer)
 
     def _save(self, trainer: Trainer) -> None:

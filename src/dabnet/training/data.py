@@ -13,11 +13,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from dabnet.errors import InputError, suggest
-from dabnet.sketches.folds import stratified_folds
+from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import rasterize_batch
 from dabnet.sketches.scribbles import draw_scribble
 from dabnet.training.augment import crop_source_size, to_network
 from dabnet.training.augment_strokes import pen_widths
+from dabnet.training.mixing import Batch, mix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +39,15 @@ class Parts(NamedTuple):
     labels: NDArray[np.int64]
     """(drawings,), counted over the chosen classes; -1 for others."""
     classes: list[str]
+    groups: NDArray[np.int64]
+    """(drawings,): drawings of the same class and source have the same number."""
 
 
 def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
-    """Divide a set: the fold is for the test, and a share of the other folds, of every class, for validation."""
+    """Divide a set: the fold is for the test, and a share of the other folds, of every class, for validation.
+
+    Drawings that are for training only are in neither.
+    """
     classes = sketches.classes if recipe.classes is None else recipe.classes
     for name in classes:
         if name not in sketches.classes:
@@ -51,13 +57,16 @@ def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
     places = np.full(len(sketches.classes), -1)
     places[[sketches.classes.index(name) for name in classes]] = np.arange(len(classes))
     labels = places[sketches.labels]
-    folds = sorted(set(sketches.folds.tolist()))
-    if fold not in folds or len(folds) < 2:
+    folds = sorted({*sketches.folds.tolist()} - {TRAIN_ONLY})
+    if fold not in folds or len({*sketches.folds.tolist()}) < 2:
         raise InputError(f"'{sketches.path}' has no fold {fold} to test on: it has {', '.join(map(str, folds))}.")
     rows = np.flatnonzero((labels >= 0) & (sketches.folds != fold))
-    parts = stratified_folds(labels[rows], max(2, round(1 / recipe.validation)), recipe.seed)
+    candidates = rows[sketches.folds[rows] != TRAIN_ONLY] if len(folds) > 1 else rows
+    parts = stratified_folds(labels[candidates], max(2, round(1 / recipe.validation)), recipe.seed)
+    validation = candidates[parts == 0]
     test = np.flatnonzero((labels >= 0) & (sketches.folds == fold))
-    return Parts(rows[parts != 0], rows[parts == 0], test, labels, classes)
+    groups = sketches.sources.astype(np.int64) * len(classes) + labels
+    return Parts(np.setdiff1d(rows, validation), validation, test, labels, classes, groups)
 
 
 class Key(NamedTuple):
@@ -71,18 +80,27 @@ class Key(NamedTuple):
 class Batches(Sampler[Key]):
     """The batches of an epoch, in a random order of the drawings; every device takes its part of each."""
 
-    def __init__(self, rows: NDArray[np.int64], recipe: Recipe, devices: int = 1, device: int = 0) -> None:
+    def __init__(
+        self,
+        rows: NDArray[np.int64],
+        recipe: Recipe,
+        devices: int = 1,
+        device: int = 0,
+        groups: NDArray[np.int64] | None = None,
+    ) -> None:
         self._rows, self._recipe, self._devices, self._device = rows, recipe, devices, device
+        self._shares = None if groups is None or not recipe.balance else sampling_shares(groups[rows], recipe.balance)
+        self._drawn = recipe.epoch_size or len(rows)
         self.parts = recipe.accumulate * devices
         if recipe.batch_size % self.parts:
             raise InputError(
                 f"a batch of {recipe.batch_size} cannot be divided into {self.parts} equal parts: "
                 f"change batch_size or accumulate, or the number of devices, {devices}."
             )
-        if len(rows) < recipe.batch_size:
+        if min(len(rows), self._drawn) < recipe.batch_size:
             raise InputError(
-                f"there are {len(rows)} sketches to learn from, fewer than a batch of {recipe.batch_size}: "
-                f"set batch_size to {len(rows)} or less."
+                f"there are {min(len(rows), self._drawn)} sketches to learn from in an epoch, fewer than a batch of "
+                f"{recipe.batch_size}: set batch_size to {min(len(rows), self._drawn)} or less."
             )
         self.epoch = 0
 
@@ -91,28 +109,52 @@ class Batches(Sampler[Key]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self._rows) // self._recipe.batch_size * self._recipe.accumulate
+        return self._drawn // self._recipe.batch_size * self._recipe.accumulate
 
     def __iter__(self) -> Iterator[Key]:
-        order = np.random.default_rng([self._recipe.seed, self.epoch]).permutation(self._rows)
+        order = self._draw(np.random.default_rng([self._recipe.seed, self.epoch]))
         whole = order[: len(order) // self._recipe.batch_size * self._recipe.batch_size]
         for number, rows in enumerate(whole.reshape(-1, self._recipe.batch_size // self.parts)):
             if number % self._devices == self._device:
                 yield Key(self.epoch, number, rows)
+
+    def _draw(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the rows of an epoch in the order that they are learnt from."""
+        if self._shares is None and self._drawn == len(self._rows):
+            return rng.permutation(self._rows)
+        # Systematic sampling: evenly spaced marks on the shares laid end to end, in a random order. A row is drawn as
+        # often as its share asks for, rounded up or down.
+        order = rng.permutation(len(self._rows))
+        shares = np.full(len(order), 1 / len(order)) if self._shares is None else self._shares[order]
+        marks = (np.arange(self._drawn) + rng.random()) / self._drawn
+        drawn = np.searchsorted(shares.cumsum(), marks, side="right").clip(max=len(order) - 1)
+        return rng.permutation(self._rows[order[drawn]])
+
+
+def sampling_shares(groups: NDArray[np.int64], balance: float) -> NDArray[np.float64]:
+    """Return how large a share of an epoch each drawing is: a group of n drawings gets n^(1 - balance) of it.
+
+    >>> sampling_shares(np.array([0, 0, 0, 1]), balance=1.0)
+    array([0.16666667, 0.16666667, 0.16666667, 0.5       ])
+    """
+    _, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    shares = counts[members] ** -float(balance)
+    normal: NDArray[np.float64] = shares / shares.sum()
+    return normal
 
 
 NO_CLASS = -1
 """The label of a scribble."""
 
 
-class Changed(Dataset[tuple["Tensor", "Tensor"]]):
+class Changed(Dataset[Batch]):
     """Batches of sketches, changed a little, as float images (N, 1, size, size) and labels (N,)."""
 
     def __init__(self, sketches: SketchSet, labels: NDArray[np.int64], recipe: Recipe) -> None:
         self._sketches, self._labels, self._recipe = sketches, torch.from_numpy(labels), recipe
         self._strokes, self._images, self._raster = recipe.strokes, recipe.images, recipe.raster
 
-    def __getitem__(self, key: Key) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, key: Key) -> Batch:
         seed = np.random.SeedSequence([self._recipe.seed, key.epoch, key.number]).generate_state(1, np.uint64)[0]
         generator = torch.Generator().manual_seed(int(seed >> np.uint64(1)))
         drawn, labels = self._sketches.read(key.rows), self._labels[key.rows]
@@ -124,32 +166,33 @@ class Changed(Dataset[tuple["Tensor", "Tensor"]]):
         sketches, factors = self._strokes.apply(drawn, generator)
         larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
         images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
-        return self._images.apply(images, self._raster.size, generator), labels
+        changed = self._images.apply(images, self._raster.size, generator)
+        return mix(changed, labels, labels != NO_CLASS, self._recipe.mixup, self._recipe.cutmix, generator)
 
 
-class Plain(Dataset[tuple["Tensor", "Tensor"]]):
-    """Batches of sketches as they are, as float images (N, 1, size, size) and labels (N,)."""
+class Plain(Dataset[tuple["Tensor", "Tensor", "Tensor"]]):
+    """Batches of sketches as they are: float images (N, 1, size, size), labels (N,), and sources (N,)."""
 
     def __init__(self, sketches: SketchSet, labels: NDArray[np.int64], recipe: Recipe) -> None:
         self._sketches, self._labels, self._raster = sketches, torch.from_numpy(labels), recipe.raster
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
         images = rasterize_batch(self._sketches.read(rows), self._raster)
-        return to_network(torch.from_numpy(images)), self._labels[rows]
+        return to_network(torch.from_numpy(images)), self._labels[rows], torch.from_numpy(self._sketches.sources[rows])
 
 
 def training_loader(
     sketches: SketchSet, parts: Parts, recipe: Recipe, devices: int = 1, device: int = 0, workers: int = 0
-) -> DataLoader[tuple[Tensor, Tensor]]:
+) -> DataLoader[Batch]:
     """Load the batches of an epoch, each made whole by one worker."""
-    batches = Batches(parts.train, recipe, devices, device)
+    batches = Batches(parts.train, recipe, devices, device, parts.groups)
     data = Changed(sketches, parts.labels, recipe)
     return DataLoader(data, batch_size=None, sampler=batches, num_workers=workers, persistent_workers=workers > 0)
 
 
 def validation_loader(
     sketches: SketchSet, parts: Parts, recipe: Recipe, devices: int = 1, device: int = 0, workers: int = 0
-) -> DataLoader[tuple[Tensor, Tensor]]:
+) -> DataLoader[tuple[Tensor, Tensor, Tensor]]:
     """Load the drawings that the best epoch is chosen by, in batches; every device takes its share."""
     rows = parts.validation[device::devices]
     batches = np.array_split(rows, max(1, -(-len(rows) // 128)))

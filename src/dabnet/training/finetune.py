@@ -154,7 +154,7 @@ def take_features(
     for epoch in range(recipe.epochs):
         for number, start in enumerate(range(0, len(rows), BATCH)):
             some = slice(start, start + BATCH)
-            images, _ = changed[Key(epoch, number, rows[some])] if epoch else plain[rows[some]]
+            images = (changed[Key(epoch, number, rows[some])] if epoch else plain[rows[some]])[0]
             features[epoch, some] = torch.from_numpy(session.run(images.numpy()))
             if progress:
                 progress(epoch * len(rows) + min(start + BATCH, len(rows)), features.shape[0] * len(rows))

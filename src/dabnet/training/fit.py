@@ -93,7 +93,7 @@ def fit(
             enable_model_summary=False,
         )
         trainer.fit(
-            Training(net, recipe, steps, teacher),
+            Training(net, recipe, steps, teacher, [name for name, _ in sketches.info.sources]),
             loader,
             validation_loader(sketches, parts, recipe, devices, rank, workers),
             ckpt_path=last if last.exists() else None,

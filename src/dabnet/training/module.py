@@ -5,6 +5,7 @@ Gradients computed with the binary weights are applied to the latent ones by Ada
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from dabnet.errors import NonFiniteError
 from dabnet.networks.convert import binary_layers, constrain_
+from dabnet.training.average import MovingAverage
 from dabnet.training.data import NO_CLASS
+from dabnet.training.mixing import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
     from torch.optim import Optimizer
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from dabnet.training.recipe import Recipe
     from dabnet.training.teacher import Teacher
 
+MEASURED_BATCHES = 20
+"""Batches on which the norms of averaged weights are measured."""
 WARM_UP = 0.3
 """Share of a one-cycle training in which the learning rate rises."""
 
@@ -34,21 +39,33 @@ WARM_UP = 0.3
 class Training(LightningModule):
     """A network, its loss, its optimizer and its constraint."""
 
-    def __init__(self, net: nn.Module, recipe: Recipe, steps_an_epoch: int, teacher: Teacher | None = None) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        recipe: Recipe,
+        steps_an_epoch: int,
+        teacher: Teacher | None = None,
+        sources: Sequence[str] = (),
+    ) -> None:
         super().__init__()
+        self._sources = sources
         self.net, self.recipe, self.steps_an_epoch, self._teacher = net, recipe, steps_an_epoch, teacher
+        self.average = MovingAverage(net, recipe.average) if recipe.average else None
+        self._judged: list[nn.Module] = [net]
+        # Shares the parameters of `net`; kept out of the module's children, so that checkpoints hold them once.
+        self._learner: list[Callable[[Tensor], Tensor]] = [torch.compile(net) if recipe.compile else net]
 
     def on_train_start(self) -> None:
         """Constrain the weights before the first step; a run that goes on has done so."""
         if self.trainer.global_step == 0:
             constrain_(self.net, centre=self.recipe.centre)
 
-    def training_step(self, batch: tuple[Tensor, Tensor], _number: int) -> Tensor:
-        """Give the loss of a batch (N, 1, size, size) with labels (N,); scribbles have a loss of their own."""
-        images, labels = batch
-        logits = self.net(images)
+    def training_step(self, batch: Batch, _number: int) -> Tensor:
+        """Return the loss of a batch; scribbles have a loss of their own."""
+        images, labels, _, _ = batch
+        logits = self._learner[0](images)
         known = labels != NO_CLASS
-        loss = self._loss(logits[known], labels[known], images[known])
+        loss = self._loss(logits[known], Batch(*(tensor[known] for tensor in batch)))
         if not known.all():
             loss = torch.lerp(unsureness_loss(logits[~known]), loss, known.float().mean())
         if not torch.isfinite(loss):
@@ -56,15 +73,47 @@ class Training(LightningModule):
         self._note("train", loss, logits[known], labels[known])
         return loss
 
-    def _loss(self, logits: Tensor, labels: Tensor, images: Tensor) -> Tensor:
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
-        return loss if self._teacher is None else self._teacher.mix(loss, logits, self._teacher.answer(images))
+    def _loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        if self.recipe.mixup or self.recipe.cutmix:
+            first, second = (
+                F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing, reduction="none")
+                for labels in (batch.labels, batch.second_labels)
+            )
+            loss = torch.lerp(second, first, batch.shares).mean()
+        else:
+            loss = F.cross_entropy(logits, batch.labels, label_smoothing=self.recipe.label_smoothing)
+        return loss if self._teacher is None else self._teacher.mix(loss, logits, self._teacher.answer(batch.images))
 
-    def validation_step(self, batch: tuple[Tensor, Tensor], _number: int) -> None:
-        """Note the loss and the accuracy on sketches that are not trained on."""
-        images, labels = batch
-        logits = self.net(images)
+    def validation_step(self, batch: tuple[Tensor, Tensor, Tensor], _number: int) -> None:
+        """Note the loss and the accuracy on sketches that are not trained on; in a union, for each source too."""
+        images, labels, sources = batch
+        logits = self.judged(images)
         self._note("validation", F.cross_entropy(logits, labels), logits, labels)
+        right = (logits.argmax(dim=1) == labels).float()
+        for number, name in enumerate(self._sources):
+            if len(mine := right[sources == number]):
+                self.log(
+                    f"validation_accuracy:{name}",
+                    mine.mean(),
+                    on_step=False,
+                    on_epoch=True,
+                    batch_size=len(mine),
+                    sync_dist=True,
+                )
+
+    @property
+    def judged(self) -> nn.Module:
+        """The network that is validated and kept: this one or, where weights are averaged, the averaged one."""
+        return self._judged[0]
+
+    def on_validation_epoch_start(self) -> None:
+        """Make the averaged network, its norms measured on the first batches of this epoch."""
+        if self.average is not None:
+            loader = self.trainer.train_dataloader
+            assert loader is not None
+            keys = itertools.islice(loader.sampler, MEASURED_BATCHES)
+            batches = (loader.dataset[key].images.to(self.device) for key in keys)
+            self._judged[0] = self.average.network(self.net, batches).eval()
 
     def _note(self, part: str, loss: Tensor, logits: Tensor, labels: Tensor) -> None:
         accuracy = (logits.detach().argmax(dim=1) == labels).float().mean()
@@ -82,6 +131,8 @@ class Training(LightningModule):
         """Take the step, then keep Algorithm 2's constraint."""
         super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
         constrain_(self.net, centre=self.recipe.centre)
+        if self.average is not None:
+            self.average.update(self.net)
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """Adam; weight decay only on real weights of convolutions and linear layers."""

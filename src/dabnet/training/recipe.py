@@ -83,21 +83,37 @@ class Recipe:
     scribbles: float | None = None
     """Share of the sketches that are replaced by scribbles, of which the network learns to be sure of nothing."""
     arithmetic: Arithmetic = "32-true"
+    compile: bool = False
+    """Whether torch.compile makes the training step: about twice as fast on a CPU, after a minute at the start."""
     seed: int = 0
     validation: float = 0.1
     """Share of the training folds that is held back to choose the best epoch."""
     crops: int = 10
     """Views of each sketch in the final test, 1 or 10."""
 
+    balance: float = 0.0
+    """How far classes are evened out: 0 draws each sketch once in an epoch; 1 draws every class equally often and, in a
+    union, every class of every source."""
+    epoch_size: int | None = None
+    """Sketches that are drawn in an epoch; left out, as many as there are."""
+    average: float = 0.0
+    """Decay of a moving average of the weights, such as 0.999, which is then what is validated and kept; 0 is off."""
+    mixup: float = 0.0
+    cutmix: float = 0.0
+    """Alpha of mixup and of cutmix, which put two sketches into one image; 0 is off."""
+
     crop_scale: tuple[float, float] = (0.7, 1.0)
     crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
     degrees: float = 10.0
     flip: float = 0.5
     deform: float = 0.0
+    shear: float = 0.0
+    erase: float = 0.0
     """How images change; see `ImageAugmentation`."""
     remove_strokes: float = 0.0
     pen_factors: tuple[float, float] = (1.0, 1.0)
     deform_strokes: float = 0.0
+    prefixes: float = 0.0
     """How strokes change; see `StrokeAugmentation`."""
 
     def __post_init__(self) -> None:
@@ -120,8 +136,9 @@ class Recipe:
                 check_number(f"the recipe's {name}", getattr(self, name), limits)
         if not (self.teacher is None or isinstance(self.teacher, str)):
             raise InputError(f"the recipe's teacher must be the folder of a run, not {self.teacher!r}.")
-        if not isinstance(self.centre, bool):
-            raise InputError(f"the recipe's centre must be true or false, not {self.centre!r}.")
+        for name in ("centre", "compile"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"the recipe's {name} must be true or false, not {getattr(self, name)!r}.")
         if self.classes is not None and not (
             isinstance(self.classes, list) and all(isinstance(name, str) for name in self.classes)
         ):
@@ -146,12 +163,14 @@ class Recipe:
     @property
     def images(self) -> ImageAugmentation:
         """How images change."""
-        return ImageAugmentation(self.crop_scale, self.crop_ratio, self.degrees, self.flip, self.deform)
+        return ImageAugmentation(
+            self.crop_scale, self.crop_ratio, self.degrees, self.flip, self.deform, self.shear, self.erase
+        )
 
     @property
     def strokes(self) -> StrokeAugmentation:
         """How strokes change."""
-        return StrokeAugmentation(self.remove_strokes, self.pen_factors, self.deform_strokes)
+        return StrokeAugmentation(self.remove_strokes, self.pen_factors, self.deform_strokes, self.prefixes)
 
     def network_settings(self, classes: int) -> dict[str, Any]:
         """Give the arguments of `dabnet.build`."""
@@ -190,6 +209,10 @@ _LIMITS = {
     "label_smoothing": (0, 0.9),
     "seed": (0, 2**31),
     "validation": (0.01, 0.5),
+    "balance": (0, 1),
+    "average": (0, 0.99999),
+    "mixup": (0, 10),
+    "cutmix": (0, 10),
 }
 
 

@@ -10,8 +10,9 @@ from dabnet.sketches.sources.quickdraw import SUFFIXES, open_quickdraw
 from dabnet.sketches.sources.source import Drawing, Source
 from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.sources.tree import open_tree
+from dabnet.sketches.sources.union import UnionSource, unite
 
-__all__ = ["Drawing", "Source", "open_source"]
+__all__ = ["Drawing", "Source", "UnionSource", "open_source", "unite"]
 
 
 def open_source(path: str | Path, limit: int | None = None) -> Source:

@@ -29,6 +29,10 @@ class Drawing(NamedTuple):
     """The part of the set it belongs to, if the source says so."""
     group: str | None = None
     """Drawings of one group must not be divided between training and test."""
+    own_label: int | None = None
+    """Its label in its own source, where several sources are united."""
+    member: int = 0
+    """Which of the united sources it comes from."""
 
 
 @dataclass
