@@ -9,7 +9,6 @@ from dabnet.cli import main
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ("--results", ROOT / "docs" / "results")
-RECIPES = ("--recipes", ROOT / "recipes")
 
 
 def run(*arguments: object) -> int:
@@ -31,11 +30,11 @@ def test_theorem1_takes_its_layers_as_a_list(tmp_path: Path, capsys: pytest.Capt
 def test_tables_are_shown_from_the_published_results_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for table in ("table2", "table3"):
         options = ("--runs", tmp_path / "none", "-o", tmp_path)
-        assert run(table, *RESULTS, *RECIPES, *options, "--json") == 0
+        assert run(table, *RESULTS, *options, "--json") == 0
         found = json.loads(capsys.readouterr().out)
         assert found["scale"] == "small"
         assert sorted(path.name for path in tmp_path.glob(f"{table}.*")) == [f"{table}.json", f"{table}.md"]
-    assert run("table2", "--scale", "full", *RESULTS, *RECIPES, "--runs", tmp_path / "none", "-o", tmp_path) == 0
+    assert run("table2", "--scale", "full", *RESULTS, "--runs", tmp_path / "none", "-o", tmp_path) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "To train them: dabnet paper table2 --scale full --data tuberlin.parquet" in printed
 
@@ -53,8 +52,8 @@ def test_split_error_shows_dab_to_be_least(tmp_path: Path, capsys: pytest.Captur
         (["figure", "alpha-beta", "--pair", "both"], "choose one of fbin, wbin, ours"),
         (["figure", "responses", "--sketch", "1000", *RESULTS], "choose another with --sketch"),
         (["table2", "--recipes", "nowhere"], "holds no recipes"),
-        (["table2", "--scale", "large", *RECIPES], "choose one of small, full"),
-        (["table2", "--data", "x.parquet", "--folds", "one", *RECIPES], "such as 0,1,2"),
+        (["table2", "--scale", "large"], "choose one of small, full"),
+        (["table2", "--data", "x.parquet", "--folds", "one"], "such as 0,1,2"),
         (["theorem1", "--n", "99"], "must be from 2 to 12"),
         (["filters", "--runs", "nowhere"], "train it by its recipe"),
     ],

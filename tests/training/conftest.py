@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from dabnet.sketches.prepare import prepare
-from dabnet.sketches.sources import open_source
+from dabnet.sketches.sources import open_source, unite
+from dabnet.sketches.vocabulary import Vocabulary
 from dabnet.training.recipe import Recipe
 
 TINY = Recipe(
@@ -26,6 +27,17 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def union_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two times the synthetic things, once in three folds and once for training only, as one set."""
+    folder = tmp_path_factory.mktemp("union")
+    sources = [open_source("synthetic", limit=limit) for limit in (30, 15)]
+    sources[1].title = "more things"
+    words = Vocabulary("things", {name: (name,) for name in sources[0].classes})
+    united = unite(sources, words)
+    return prepare(united, folder / "union.parquet", folds=[3, 0], workers=1).path
 
 
 @pytest.fixture(scope="session")

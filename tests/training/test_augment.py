@@ -13,7 +13,15 @@ from torch import Generator, Tensor
 from dabnet.errors import InputError
 from dabnet.sketches.raster import PENS, Raster, rasterize, rasterize_batch
 from dabnet.sketches.sketch import Sketch
-from dabnet.training.augment import ImageAugmentation, crop_source_size, sample_views, ten_crop, to_network
+from dabnet.training.augment import (
+    ERASED,
+    ImageAugmentation,
+    crop_source_size,
+    erase_boxes,
+    sample_views,
+    ten_crop,
+    to_network,
+)
 from dabnet.training.augment_strokes import StrokeAugmentation, pen_widths
 
 NO_STROKES_CHANGE = StrokeAugmentation(remove=0, pen=(1, 1), deform=0)
@@ -437,3 +445,78 @@ def test_images_that_cannot_be_used_are_refused() -> None:
         ten_crop(torch.zeros(1, 50, 60, dtype=torch.uint8), 56)
     with pytest.raises(InputError, match=r"images of 256x256 are too large .* at 64x64: rasterize them at 73x73"):
         ImageAugmentation().apply(torch.zeros(1, 256, 256, dtype=torch.uint8), 64, seeded())
+
+
+def lines(points: int) -> Sketch:
+    """Strokes of different lengths, each point of which tells its number."""
+    values = [(float(number), float(number % 7)) for number in range(points)]
+    ends = sorted({points, *range(3, points, 4)})
+    return Sketch.from_points(np.array(values, dtype=np.float32), np.array(ends))
+
+
+@given(st.integers(2, 60), st.integers(0, 2**32))
+def test_an_unfinished_drawing_is_the_beginning_of_the_drawing(points: int, seed: int) -> None:
+    drawing = lines(points)
+    augmentation = StrokeAugmentation(0.0, (1.0, 1.0), 0.0, prefix=1.0)
+    (cut,), _ = augmentation.apply([drawing], Generator().manual_seed(seed))
+    assert cut.points is not None
+    assert drawing.points is not None
+    assert cut.ends is not None
+    assert drawing.ends is not None
+    assert max(2, 0.2 * points) <= len(cut.points) <= points
+    assert np.array_equal(cut.points, drawing.points[: len(cut.points)])
+    assert cut.ends.tolist() == [*(end for end in drawing.ends.tolist() if end < len(cut.points)), len(cut.points)]
+
+
+def test_the_asked_share_of_drawings_is_unfinished_evenly_from_a_fifth_to_all() -> None:
+    augmentation = StrokeAugmentation(0.0, (1.0, 1.0), 0.0, prefix=0.3)
+    sketches, _ = augmentation.apply([lines(200)] * 3000, Generator().manual_seed(0))
+    kept = np.array([len(sketch.points) / 200 for sketch in sketches if sketch.points is not None])
+    assert (kept < 1).mean() == pytest.approx(0.3, abs=0.03)
+    assert kept[kept < 1].mean() == pytest.approx(0.6, abs=0.03)
+    assert kept.min() >= 0.2
+
+
+def test_a_drawing_that_begins_with_a_dot_keeps_what_makes_it_a_drawing() -> None:
+    dots = Sketch.from_strokes([[(1, 1)], [(1, 1)], [(1, 1), (1, 1)], [(5, 5), (9, 9)]])
+    for seed in range(20):
+        (cut,), _ = StrokeAugmentation(0, (1, 1), 0, prefix=1.0).apply([dots], Generator().manual_seed(seed))
+        rasterize(cut)
+        assert cut.points is not None
+        assert len(cut.points) >= 5
+
+
+def test_erasing_blanks_one_box_of_the_asked_size_in_the_asked_share_of_images() -> None:
+    images = torch.ones(2000, 1, 40, 40)
+    erased = erase_boxes(images, 0.25, Generator().manual_seed(1))
+    blank = erased == 0
+    areas = blank.float().mean(dim=(1, 2, 3))
+    assert float((areas > 0).float().mean()) == pytest.approx(0.25, abs=0.03)
+    some = areas[areas > 0]
+    assert float(some.min()) > ERASED[0] * 0.6
+    assert float(some.max()) < ERASED[1] * 1.3
+    rows, columns = blank.any(dim=3, keepdim=True), blank.any(dim=2, keepdim=True)
+    assert torch.equal(blank, rows & columns)
+    assert torch.equal(images, torch.ones(2000, 1, 40, 40))
+
+
+def test_a_leaning_image_is_the_image_of_the_leaning_drawing() -> None:
+    upright = torch.zeros(1, 64, 64, dtype=torch.uint8)
+    upright[0, :, 31:33] = 255
+    whole = {"centres": torch.full((1, 2), 0.5), "extents": torch.ones(1, 2), "degrees": torch.zeros(1)}
+    view = sample_views(upright, 64, **whole, mirrored=torch.tensor([False]), leans=torch.tensor([0.5]))[0, 0]
+    columns = (view * (torch.arange(64) + 0.5)).sum(dim=1) / view.sum(dim=1)
+    rows = torch.arange(64) + 0.5 - 32
+    torch.testing.assert_close(columns - 32, -0.5 * rows, atol=0.6, rtol=0)
+
+
+def test_shear_leans_both_ways_and_not_further_than_asked() -> None:
+    upright = torch.zeros(300, 64, 64, dtype=torch.uint8)
+    upright[:, :, 31:33] = 255
+    augmentation = ImageAugmentation((1, 1), (1, 1), 0, 0, shear=20)
+    views = augmentation.apply(upright, 64, Generator().manual_seed(0))[:, 0]
+    columns = (views * (torch.arange(64) + 0.5)).sum(dim=2) / views.sum(dim=2)
+    angles = torch.rad2deg(torch.atan((columns[:, 8] - columns[:, 56]) / 48))
+    assert float(angles.abs().max()) < 21
+    assert float(angles.min()) < -17
+    assert float(angles.max()) > 17

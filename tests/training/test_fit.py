@@ -127,6 +127,36 @@ def test_a_run_that_is_stopped_in_an_epoch_ends_with_the_same_weights(
     assert (folder / "traces.csv").read_text() == (finished / "traces.csv").read_text()
 
 
+def test_a_run_with_every_ingredient_on_is_killed_and_ends_with_the_same_weights(
+    union_set: Path, tmp_path: Path
+) -> None:
+    everything = {
+        "mixup": 0.3, "cutmix": 0.5, "weight_decay": 0.001, "average": 0.9, "shear": 10.0, "erase": 0.3,
+        "prefixes": 0.5, "balance": 0.7, "epoch_size": 256, "scribbles": 0.1, "classes": None,
+    }  # fmt: skip
+    recipe = tmp_path / "everything.toml"
+    recipe.write_text(dataclasses.replace(TINY, **everything).to_toml())  # type: ignore[arg-type]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    arguments = (recipe, "--data", union_set, "--no-test")
+    done = run(*arguments, "-o", whole)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
+    assert {name for name in rows[0] if ":" in name} == {"validation_accuracy:Synthetic sketches"}
+    process = subprocess.Popen(command(*arguments, "-o", killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not (killed / "last.ckpt").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    process.kill()
+    process.wait(60)
+    done = run("--resume", killed)
+    assert done.returncode == 0, done.stderr
+    one, two = (torch.load(folder / "last.ckpt", weights_only=True)["state_dict"] for folder in (whole, killed))
+    assert any(name.startswith("average.") for name in one)
+    assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
+    best, again = (load_file(folder / "best.safetensors") for folder in (whole, killed))
+    assert all(torch.equal(tensor, again[name]) for name, tensor in best.items())
+
+
 def test_two_processes_take_the_steps_of_one_that_divides_its_batches(small_set: Path, tmp_path: Path) -> None:
     script = ROOT / "tests" / "training" / "ddp_losses.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

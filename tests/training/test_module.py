@@ -14,7 +14,7 @@ from dabnet.training.callbacks import trace, upper_side
 from dabnet.training.data import NO_CLASS
 from dabnet.training.mixing import Batch
 from dabnet.training.module import Training, learning_rate
-from dabnet.training.recipe import Recipe
+from dabnet.training.recipe import Recipe, change_recipe
 from dabnet.training.teacher import Teacher
 
 
@@ -81,7 +81,7 @@ def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> No
 
 @pytest.mark.parametrize("setting", ["mixup", "cutmix"])
 def test_the_loss_of_two_sketches_in_one_is_mixed_as_they_are(setting: str) -> None:
-    recipe = dataclasses.replace(TINY, label_smoothing=0.1, **{setting: 0.5})
+    recipe = change_recipe(TINY, ["label_smoothing=0.1", f"{setting}=0.5"])
     training = Training(build(**recipe.network_settings(5)), recipe, 1)
     training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
     images, labels, *_ = batch()
@@ -92,6 +92,24 @@ def test_the_loss_of_two_sketches_in_one_is_mixed_as_they_are(setting: str) -> N
     mixed = mixed + (1 - shares[:, None]) * torch.nn.functional.one_hot(second, 5)
     wanted = -((mixed * 0.9 + 0.1 / 5) * chances).sum(1).mean()
     assert float(loss.detach()) == pytest.approx(float(wanted), rel=1e-4)
+
+
+def test_a_compiled_step_learns_with_the_networks_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[torch.nn.Module] = []
+
+    def note(net: torch.nn.Module) -> torch.nn.Module:
+        compiled.append(net)
+        return net
+
+    monkeypatch.setattr(torch, "compile", note)
+    recipe = dataclasses.replace(TINY, compile=True)
+    net = build(**recipe.network_settings(5))
+    training = Training(net, recipe, 1)
+    training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
+    assert compiled == [net]
+    training.training_step(batch(), 0).backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+    assert {name.removeprefix("net.") for name in training.state_dict()} == set(net.state_dict())
 
 
 def test_scribbles_pull_towards_equal_chances_and_count_as_neither_right_nor_wrong() -> None:

@@ -9,47 +9,6 @@ import pytest
 from dabnet.errors import InputError
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
 
-ROOT = Path(__file__).parents[2] / "recipes"
-RECIPES = sorted(ROOT.rglob("*.toml"))
-VARIANTS = {
-    "fprec": ("fprec", "dab"),
-    "wbin-bwn": ("wbin", "xnor"),
-    "fbin-xnor": ("fbin", "xnor"),
-    "wbin-dab": ("wbin", "dab"),
-    "fbin-dab": ("fbin", "dab"),
-}
-
-
-def test_every_network_variant_and_set_of_the_paper_has_a_recipe_and_a_small_twin() -> None:
-    names = {
-        f"{data}-{network}-{variant}.toml"
-        for data in ("tuberlin", "sketchy")
-        for network in ("sketch-a-net", "resnet18", "googlenet")
-        for variant in VARIANTS
-    }
-    assert {path.name for path in ROOT.glob("*.toml")} == names
-    assert {path.name for path in (ROOT / "small").glob("*.toml")} >= names
-
-
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_recipe_says_what_its_name_says_and_leaves_nothing_open(path: Path) -> None:
-    recipe = load_recipe(path)
-    variant = next(variant for variant in VARIANTS if path.stem.endswith(variant))
-    assert (recipe.precision, recipe.method) == VARIANTS[variant]
-    assert recipe.network.replace("_", "-") in path.stem
-    written = tomllib.loads(path.read_text())
-    assert written == {key: value for key, value in recipe.to_dict().items() if value is not None}
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*.toml")), ids=lambda path: path.stem)
-def test_full_recipes_are_the_papers(path: Path) -> None:
-    recipe = load_recipe(path)
-    assert (recipe.learning_rate, recipe.least_learning_rate, recipe.halve_every) == (0.002, 0.00005, 50)
-    assert (recipe.schedule, recipe.weight_decay, recipe.crops, recipe.centre) == ("steps", 0, 10, True)
-    sizes = (225, 256) if recipe.network == "sketch_a_net" else (224, 128)
-    assert (recipe.size, recipe.batch_size) == sizes
-    assert (recipe.width, recipe.shortcuts, recipe.gradient) == (1, "block", None)
-
 
 def test_a_recipe_survives_being_written() -> None:
     recipe = Recipe(classes=["cat", 'a "dog"'], max_k_step=0.01, crop_scale=(0.5, 0.9), gradient="ste")
@@ -75,17 +34,17 @@ def test_changes_are_read_as_toml_or_as_text() -> None:
         ("epochs=0", "epochs must be from 1 to"),
         ("epochs=2.5", "epochs must be a whole number"),
         ("epochs=many", "epochs must be from"),
-        ("precision=bin", "'bin' is not a precision: choose one of fprec, wbin, fbin. Did you mean"),
+        ("precision=bin", "precision must be one of fprec, wbin, fbin, not 'bin'. Did you mean"),
         ("gradient=exakt", "Did you mean 'exact'?"),
-        ("schedule=linear", "choose one of steps, one-cycle, cosine"),
+        ("schedule=linear", "schedule must be one of steps, one-cycle, cosine, not 'linear'"),
         ("size=3", "the rasterizer's size must be from 8"),
         ("crops=5", "crops must be 1 or 10"),
         ("accumulate=3", "cannot be divided into 3 equal parts"),
-        ("crop_scale=[1, 0.5]", "scale must be two numbers"),
+        ("crop_scale=[1, 0.5]", "crop_scale must be two numbers"),
         ("flip=2", "flip must be from 0 to 1"),
         ("learning_rate=nan", "learning_rate must be from"),
         ("centre=7", "centre must be true or false"),
-        ("teacher=7", "teacher must be the folder of a run"),
+        ("teacher=7", "teacher must be text"),
         ("teacher_share=2", "teacher_share must be from 0 to 1"),
         ("teacher_temperature=0", "teacher_temperature must be from 0.1"),
         ("scribbles=0.6", "scribbles must be from 0 to 0.5"),
@@ -100,7 +59,7 @@ def test_a_bad_change_is_one_sentence(change: str, words: str) -> None:
 
 def test_a_bad_file_is_named_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    with pytest.raises(InputError, match=r"cannot read the recipe '.*mine.toml' \(No such file"):
+    with pytest.raises(InputError, match=r"cannot read the recipe '.*mine.toml' \(no such file"):
         load_recipe(path)
     path.write_text("epochs = = 3")
     with pytest.raises(InputError, match=r"mine.toml' is not valid TOML"):

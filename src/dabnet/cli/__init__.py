@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Test a trained network, and show what it confuses.",
     "export": "Pack a trained network into one small file.",
     "paper": "Check the paper's claims with runs of our own.",
+    "recipes": "List the trainings that go by name, or show one.",
     "recognize": "Tell what drawings show.",
     "serve": "Serve a page to draw on, and recognition over HTTP.",
     "summary": "Tell what each layer of a network is and costs.",

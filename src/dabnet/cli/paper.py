@@ -16,6 +16,7 @@ from dabnet._lazy import load
 from dabnet.errors import InputError
 from dabnet.paper.finding import OUTPUT, RESULTS, Finding, keep
 from dabnet.paper.published import NAMES
+from dabnet.recipes import FOLDER as SHIPPED
 
 if TYPE_CHECKING:
     from dabnet.paper.filters import TrainedFilters
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, pictures and figures.")]
 Results = Annotated[Path, typer.Option(help="Folder of finished runs, and of paper/filters.safetensors.")]
-Recipes = Annotated[Path, typer.Option(help="Folder of recipes.")]
+Recipes = Annotated[Path, typer.Option(help="Folder of recipes; those that ship if left out.", show_default=False)]
 ScaleName = Annotated[str, typer.Option(help="small, for two cores, or full, as the paper.")]
 Seed = Annotated[int, typer.Option(help="Of what is drawn at random.", min=0)]
 
@@ -57,7 +58,7 @@ def table2(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option(help="Threads for torch; 0 leaves the choice to it.", min=0)] = 0,
     results: Results = RESULTS,
-    recipes: Recipes = Path("recipes"),
+    recipes: Recipes = SHIPPED,
     output: Output = OUTPUT,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +88,7 @@ def table3(
     scale: ScaleName = "small",
     runs: Annotated[Path, typer.Option(help="Folder of runs that were trained here.")] = Path("runs"),
     results: Results = RESULTS,
-    recipes: Recipes = Path("recipes"),
+    recipes: Recipes = SHIPPED,
     output: Output = OUTPUT,
     as_json: AsJson = False,
 ) -> None:
@@ -193,7 +194,7 @@ def filters(
 
 @paper.command("all")
 def everything(
-    results: Results = RESULTS, recipes: Recipes = Path("recipes"), output: Output = OUTPUT, as_json: AsJson = False
+    results: Results = RESULTS, recipes: Recipes = SHIPPED, output: Output = OUTPUT, as_json: AsJson = False
 ) -> None:
     """Run every command that needs no training, in a few minutes, and say how to get the rest."""
     traces, trained = load("dabnet.paper.traces"), _trained(results)

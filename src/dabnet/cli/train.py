@@ -35,7 +35,9 @@ PACKED = "model.safetensors"
 
 
 def train(
-    recipe: Annotated[Path | None, typer.Argument(help="A recipe, such as those in recipes/.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe: a file, or a name that 'dabnet recipes' lists.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="A prepared set, or anything that 'dabnet data prepare' takes.")
     ] = None,
@@ -208,7 +210,7 @@ def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
 
 
 def _begin(
-    recipe: Path | None, start: Path | None, changes: list[str], output: Path | None, fold: int
+    recipe: str | None, start: Path | None, changes: list[str], output: Path | None, fold: int
 ) -> tuple[Recipe, Path]:
     """Find the settings and the folder of a new run."""
     if recipe is not None:
@@ -217,8 +219,10 @@ def _begin(
         former = replace(load_recipe(start / RECIPE), teacher=None, teacher_share=None, teacher_temperature=None)
         settings = change_recipe(former, changes)
     else:
-        raise InputError("a training needs a recipe: give one, such as those in recipes/, or a run with --from.")
-    name = recipe.stem if recipe is not None else f"{start.name if start else 'run'}-tuned"
+        raise InputError(
+            "a training needs a recipe: give a file or a name that 'dabnet recipes' lists, or a run with --from."
+        )
+    name = Path(recipe).stem if recipe is not None else f"{start.name if start else 'run'}-tuned"
     return settings, output or Path("runs") / f"{name}-fold{fold}-seed{settings.seed}"
 
 

@@ -61,7 +61,7 @@ def keep_filters(runs: Path, path: Path) -> list[TrainedFilters]:
                     found.append(TrainedFilters(run, layer, places.tolist(), weights[places]))
         except (OSError, SafetensorError) as problem:
             raise InputError(
-                f"cannot take filters from '{file}' ({problem}): train it by its recipe, recipes/small/{run}.toml."
+                f"cannot take filters from '{file}' ({problem}): train it by its recipe, dabnet train small/{run}."
             ) from None
     about: list[dict[str, Any]] = [{"run": each.run, "layer": each.layer, "places": each.places} for each in found]
     tensors = {_key(**each): np.ascontiguousarray(kept.weights) for each, kept in zip(about, found, strict=True)}

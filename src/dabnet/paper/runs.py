@@ -121,8 +121,8 @@ def open_scale(name: str, recipes: Path, runs: Sequence[Path]) -> Scale:
     scale = Scale(name, recipes, runs)
     if not scale.recipe("tuberlin", "resnet18", "fbin-dab").exists():
         raise InputError(
-            f"'{recipes}' holds no recipes: run this in a clone of dabnet's repository, or give its folder recipes "
-            "with --recipes."
+            f"'{recipes}' holds no recipes of the scale '{name}': leave out --recipes for those that ship, or give "
+            "another folder."
         )
     return scale
 
@@ -144,7 +144,7 @@ def read_traces(folder: Path) -> Traces:
     except (OSError, ValueError, KeyError, csv.Error):
         raise InputError(
             f"'{path}' holds no traces of binary layers: run this in a clone of dabnet's repository, or train the "
-            f"network by recipes/small/{folder.name}.toml and give the folder that holds its run with --results."
+            f"network by the recipe small/{folder.name} and give the folder that holds its run with --results."
         ) from None
     return found
 

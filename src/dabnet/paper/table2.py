@@ -1,7 +1,7 @@
 """Table 2: what the three networks get right, in five variants each, on one scale; and the trainings that are missing.
 
-Each row is a recipe, `recipes/small/DATA-NETWORK-VARIANT.toml` or its full twin in `recipes/`. A finished run of it
-counts, whether it is among the published results or was trained here. `train_missing` trains the others.
+Each row is a recipe, `small/DATA-NETWORK-VARIANT` or its full twin without `small/`. A finished run of it counts,
+whether it is among the published results or was trained here. `train_missing` trains the others.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dabnet.errors import InputError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Vocabulary:
     """
 
     name: str
-    names: dict[str, tuple[str, ...]]
+    names: Mapping[str, tuple[str, ...]]
     """For each label, every name that data sets have for it."""
 
     @property

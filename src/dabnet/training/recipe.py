@@ -1,6 +1,8 @@
-"""A recipe: every setting of a training, in one TOML file.
+"""A recipe: every setting of a training.
 
-Keys are flat, so that `--set epochs=3` names any of them; each has a default, and an unknown one is an error.
+Keys are flat, so that `--set epochs=3` names any of them; each has a default, and an unknown one is an error. A file
+holds what differs from its `base`, which is another recipe; without a base, from the defaults here. A new setting is
+one field of `Recipe`: its limits stand in its type.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+from dabnet._settings import Within, check_names, check_settings, setting_types
 from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
-from dabnet.errors import InputError, check_choice, check_number, suggest
+from dabnet.errors import InputError
+from dabnet.recipes import find_recipe, read_settings
 from dabnet.sketches.raster import Raster
 from dabnet.training.augment import ImageAugmentation
 from dabnet.training.augment_strokes import StrokeAugmentation
@@ -35,7 +39,7 @@ class Recipe:
     """fprec: nothing binary; wbin: weights; fbin: weights and activations."""
     method: Method = "dab"
     """How a filter's two values are found: dab, xnor or bnn."""
-    width: float = 1.0
+    width: Annotated[float, Within(0.05, 4)] = 1.0
     """Factor on every layer's channels."""
     shortcuts: Literal["block", "conv"] = "block"
     """For resnet18: around every block, as the paper, or around every convolution."""
@@ -47,7 +51,7 @@ class Recipe:
     """Of the activations' sign: clipped or approx."""
     centre: bool = True
     """Whether Algorithm 2 centres the weights, or only clamps them."""
-    binary_start: float | None = None
+    binary_start: Annotated[float, Within(1e-4, 1)] | None = None
     """Standard deviation of binary layers' first weights; left out, Kaiming's as in the paper. Smaller weights change
     sides sooner, which helps short trainings."""
     max_k_step: float | None = None
@@ -61,45 +65,45 @@ class Recipe:
     classes: list[str] | None = None
     """Train on these classes only."""
 
-    epochs: int = 400
-    batch_size: int = 128
+    epochs: Annotated[int, Within(1, 100_000)] = 400
+    batch_size: Annotated[int, Within(1, 65_536)] = 128
     """Sketches a step, over all devices."""
-    accumulate: int = 1
+    accumulate: Annotated[int, Within(1, 65_536)] = 1
     """Parts that a batch is divided into, where it does not fit in memory."""
-    learning_rate: float = 0.002
-    least_learning_rate: float = 0.00005
+    learning_rate: Annotated[float, Within(1e-8, 10)] = 0.002
+    least_learning_rate: Annotated[float, Within(0, 10)] = 0.00005
     schedule: Schedule = "steps"
     """steps: halved every `halve_every` epochs; one-cycle: up, then down; cosine: down."""
-    halve_every: int = 50
-    weight_decay: float = 0.0
+    halve_every: Annotated[int, Within(1, 100_000)] = 50
+    weight_decay: Annotated[float, Within(0, 1)] = 0.0
     """Never on binary weights, norms and biases."""
-    label_smoothing: float = 0.0
+    label_smoothing: Annotated[float, Within(0, 0.9)] = 0.0
     teacher: str | None = None
     """A run whose network is learnt from, beside the labels; left out, there is none."""
-    teacher_share: float | None = None
+    teacher_share: Annotated[float, Within(0, 1)] | None = None
     """How much of the loss is the teacher's, from 0 to 1; left out, half with a teacher."""
-    teacher_temperature: float | None = None
+    teacher_temperature: Annotated[float, Within(0.1, 100)] | None = None
     """How much the teacher's answers are softened; left out, not at all (1)."""
-    scribbles: float | None = None
+    scribbles: Annotated[float, Within(0, 0.5)] | None = None
     """Share of the sketches that are replaced by scribbles, of which the network learns to be sure of nothing."""
     arithmetic: Arithmetic = "32-true"
     compile: bool = False
     """Whether torch.compile makes the training step: about twice as fast on a CPU, after a minute at the start."""
-    seed: int = 0
-    validation: float = 0.1
+    seed: Annotated[int, Within(0, 2**31)] = 0
+    validation: Annotated[float, Within(0.01, 0.5)] = 0.1
     """Share of the training folds that is held back to choose the best epoch."""
-    crops: int = 10
+    crops: Literal[1, 10] = 10
     """Views of each sketch in the final test, 1 or 10."""
 
-    balance: float = 0.0
+    balance: Annotated[float, Within(0, 1)] = 0.0
     """How far classes are evened out: 0 draws each sketch once in an epoch; 1 draws every class equally often and, in a
     union, every class of every source."""
-    epoch_size: int | None = None
+    epoch_size: Annotated[int, Within(1, 1_000_000_000)] | None = None
     """Sketches that are drawn in an epoch; left out, as many as there are."""
-    average: float = 0.0
+    average: Annotated[float, Within(0, 0.99999)] = 0.0
     """Decay of a moving average of the weights, such as 0.999, which is then what is validated and kept; 0 is off."""
-    mixup: float = 0.0
-    cutmix: float = 0.0
+    mixup: Annotated[float, Within(0, 10)] = 0.0
+    cutmix: Annotated[float, Within(0, 10)] = 0.0
     """Alpha of mixup and of cutmix, which put two sketches into one image; 0 is off."""
 
     crop_scale: tuple[float, float] = (0.7, 1.0)
@@ -117,43 +121,13 @@ class Recipe:
     """How strokes change; see `StrokeAugmentation`."""
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("precision", Precision), ("method", Method), ("input_gradient", SignGradient), ("schedule", Schedule),
-            ("shortcuts", Literal["block", "conv"]), ("arithmetic", Arithmetic),
-        ):  # fmt: skip
-            check_choice(name, getattr(self, name), get_args(choices))
-        if self.gradient is not None:
-            check_choice("gradient", self.gradient, get_args(WeightGradient))
-        for name, limits in _LIMITS.items():
-            check_number(f"the recipe's {name}", getattr(self, name), limits)
-        for name in ("epochs", "batch_size", "accumulate", "halve_every", "seed", "crops"):
-            if not isinstance(getattr(self, name), int):
-                raise InputError(f"the recipe's {name} must be a whole number, not {getattr(self, name)!r}.")
-        if self.binary_start is not None:
-            check_number("the recipe's binary_start", self.binary_start, (1e-4, 1))
-        for name, limits in (("teacher_share", (0, 1)), ("teacher_temperature", (0.1, 100)), ("scribbles", (0, 0.5))):
-            if getattr(self, name) is not None:
-                check_number(f"the recipe's {name}", getattr(self, name), limits)
-        if not (self.teacher is None or isinstance(self.teacher, str)):
-            raise InputError(f"the recipe's teacher must be the folder of a run, not {self.teacher!r}.")
-        for name in ("centre", "compile"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"the recipe's {name} must be true or false, not {getattr(self, name)!r}.")
-        if self.classes is not None and not (
-            isinstance(self.classes, list) and all(isinstance(name, str) for name in self.classes)
-        ):
-            raise InputError(f"the recipe's classes must be a list of names, not {self.classes!r}.")
-        if self.crops not in (1, 10):
-            raise InputError(f"the recipe's crops must be 1 or 10, not {self.crops}.")
+        check_settings("the recipe's", self)
         if self.batch_size % self.accumulate:
             raise InputError(
                 f"a batch of {self.batch_size} cannot be divided into {self.accumulate} equal parts: "
                 "change batch_size or accumulate."
             )
-        object.__setattr__(self, "crop_scale", self.images.scale)
-        object.__setattr__(self, "crop_ratio", self.images.ratio)
-        object.__setattr__(self, "pen_factors", self.strokes.pen)
-        _ = self.raster
+        _ = self.raster, self.images, self.strokes  # which check what they are made of
 
     @property
     def raster(self) -> Raster:
@@ -173,13 +147,13 @@ class Recipe:
         return StrokeAugmentation(self.remove_strokes, self.pen_factors, self.deform_strokes, self.prefixes)
 
     def network_settings(self, classes: int) -> dict[str, Any]:
-        """Give the arguments of `dabnet.build`."""
+        """Return the arguments of `dabnet.build`."""
         names = ("precision", "method", "width", "shortcuts", "real_last", "gradient", "input_gradient", "max_k_step")
         settings = {name: getattr(self, name) for name in names}
         return {"name": self.network, "classes": classes, "input_size": self.size, **settings}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every setting, as JSON and TOML can hold it."""
+        """Return every setting, as JSON and TOML can hold it."""
         return json.loads(json.dumps(dataclasses.asdict(self)))  # type: ignore[no-any-return]
 
     def to_toml(self) -> str:
@@ -188,46 +162,22 @@ class Recipe:
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
 
     @classmethod
-    def from_dict(cls, settings: dict[str, Any]) -> Recipe:
+    def from_dict(cls, settings: dict[str, Any]) -> Self:
         """Take settings by name; whole numbers may stand for real ones."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        for name in settings:
-            if name not in known:
-                raise InputError(f"a recipe has no setting '{name}'.{suggest(name, sorted(known))}")
+        check_names("a recipe", settings, cls)
         return cls(**settings)
 
 
-_LIMITS = {
-    "width": (0.05, 4),
-    "epochs": (1, 100_000),
-    "batch_size": (1, 65_536),
-    "accumulate": (1, 65_536),
-    "learning_rate": (1e-8, 10),
-    "least_learning_rate": (0, 10),
-    "halve_every": (1, 100_000),
-    "weight_decay": (0, 1),
-    "label_smoothing": (0, 0.9),
-    "seed": (0, 2**31),
-    "validation": (0.01, 0.5),
-    "balance": (0, 1),
-    "average": (0, 0.99999),
-    "mixup": (0, 10),
-    "cutmix": (0, 10),
-}
+def load_recipe(recipe: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe, a file or the name of one that ships, with `changes` such as `epochs=3`.
 
-
-def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """Read a recipe, with `changes` such as `epochs=3`."""
+    >>> load_recipe("small/tuberlin-resnet18-fbin-dab", ["epochs=3"]).epochs
+    3
+    """
     try:
-        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InputError(f"cannot read the recipe '{path}' ({problem.strerror}): check the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"the recipe '{path}' is not valid TOML ({problem}).") from None
-    try:
-        return change_recipe(Recipe.from_dict(settings), changes)
+        return change_recipe(Recipe.from_dict(read_settings(find_recipe(recipe))), changes)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(str(error) if str(recipe) in str(error) else f"{recipe}: {error}") from None
 
 
 def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
@@ -237,7 +187,7 @@ def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
     3
     """
     settings = recipe.to_dict()
-    types = get_type_hints(Recipe)
+    types = setting_types(type(recipe))
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals:
@@ -247,7 +197,7 @@ def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text.strip()
-        if types.get(key) is float and isinstance(value, int):
+        if key in types and types[key].kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         settings[key] = value
-    return Recipe.from_dict(settings)
+    return type(recipe).from_dict(settings)
