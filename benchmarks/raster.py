@@ -22,12 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import best_of, write_results
+from dabnet.sketches.crops import crop_source_size
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.raster import Raster, rasterize, rasterize_batch
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.sources import open_source
 from dabnet.sketches.store import SketchSet
-from dabnet.training.augment import ImageAugmentation, crop_source_size
+from dabnet.training.augment import ImageAugmentation
 from dabnet.training.augment_strokes import StrokeAugmentation, pen_widths
 
 DRAWINGS = 2000

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,17 +99,96 @@ def test_the_shipped_model_is_tested_by_its_name(
     assert set(found["per_class"]) <= set(read_model("default").labels)
 
 
+def test_nothing_is_written_that_was_not_asked_for(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run.parent / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    main_quietly("evaluate", run)
+    assert "add -o confusion.png" in capsys.readouterr().out
+    assert not list(folder.iterdir())
+
+
+def test_what_the_model_does_not_know_is_counted_and_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = run.parent / "set.parquet"
+    main_quietly("evaluate", run, "--fold", 1)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Tested 4 of 40 drawings; 18 classes are unknown to the model: apple, bicycle, boat" in printed
+    assert "car (near 'cat')" in printed
+    assert "and 6 more." in printed
+    main_quietly("evaluate", run / "best.safetensors", "--data", data, "--fold", 1, "--json")
+    left_out = json.loads(capsys.readouterr().out)["left_out"]
+    assert (left_out["drawings"], left_out["of"], len(left_out["classes"])) == (36, 40, 18)
+
+
+def test_names_match_regardless_of_spelling_and_by_the_vocabulary(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = run.parent / "names.safetensors"
+    labels = ["CAT", "Suv", "T_Shirt"]  # a set's "car" is an "suv" only by a vocabulary that says so
+    save_weights(build(**RECIPE.network_settings(3)), weights, labels, RECIPE.raster)
+    words = run.parent / "words.toml"
+    words.write_text("suv = ['car']")
+    for vocabulary, known in (("none", {"CAT"}), ("everyday", {"CAT"}), (words, {"CAT", "Suv"})):
+        main_quietly("evaluate", weights, "--data", run.parent / "set.parquet", "--vocabulary", vocabulary, "--json")
+        assert set(json.loads(capsys.readouterr().out)["per_class"]) == known
+
+
+def test_answers_can_be_limited_to_the_sets_classes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = run.parent / "many.safetensors"
+    save_weights(build(**RECIPE.network_settings(4)), weights, ["elf", "cat", "orc", "ent"], RECIPE.raster)
+    main_quietly("evaluate", weights, "--data", run.parent / "set.parquet", "--only-set-classes", "--json")
+    assert json.loads(capsys.readouterr().out)["top1"] == 1  # a cat is the only thing that both know
+
+
+def test_unfinished_drawings_are_tested_and_drawn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = run.parent / "unfinished.png"
+    main_quietly("evaluate", run, "--unfinished", picture, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert [row["share"] for row in found["unfinished"]] == [0.25, 0.5, 0.75, 1]
+    assert found["unfinished"][-1]["top1"] == found["top1"]
+    assert picture.stat().st_size > 5_000
+    main_quietly("evaluate", run, "--unfinished", picture)
+    assert "strokes drawn" in capsys.readouterr().out
+
+
+def test_a_folder_of_drawings_is_tested_as_it_is(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cat", "sun"):
+        (run.parent / "mine" / name).mkdir(parents=True)
+        for number in range(2):
+            strokes = [[[10 * number, 0], [50, 90]], [[50, 0], [10, 90]]]
+            (run.parent / "mine" / name / f"{number}.json").write_text(json.dumps({"strokes": strokes}))
+    before = sorted(path for path in run.parent.rglob("*"))
+    main_quietly("evaluate", run / "best.safetensors", "--data", run.parent / "mine", "--json")
+    assert json.loads(capsys.readouterr().out)["drawings"] == 4
+    assert sorted(path for path in run.parent.rglob("*")) == before
+
+
+def test_a_packed_model_is_tested_without_torch(run: Path) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = None; from dabnet.cli import main; "
+        f"main(['evaluate', 'default', '--data', {str(run.parent / 'set.parquet')!r}, '--json'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["drawings"] > 0
+
+
 def test_what_cannot_be_tested_is_one_sentence(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     others = run.parent / "others.safetensors"
     settings = dataclasses.replace(RECIPE).network_settings(2)
     save_weights(build(**settings), others, ["dragon", "elf"], RECIPE.raster)
     for arguments, words in (
-        ([run / "best.safetensors"], "give a prepared set with --data"),
-        (["default"], "give a prepared set with --data"),
+        ([run / "best.safetensors"], "give a prepared set, or a folder of drawings, with --data"),
+        (["default"], "give a prepared set, or a folder of drawings, with --data"),
         ([run.parent / "nothing"], "is not there"),
         ([run, "--crops", 3], "crops must be 1 or 10"),
         ([run, "--fold", 8], "has no sketch of the network's classes in fold 8"),
         ([others, "--data", run.parent / "set.parquet"], "has no sketch of the network's classes"),
+        ([run, "-o", "matrix.xyz"], "end its name in .png, .svg or .pdf"),
+        ([run, "-o", run / "nowhere" / "matrix.png"], "there is no folder"),
+        ([run, "--vocabulary", "klingon"], "there is no vocabulary 'klingon'"),
     ):
         with pytest.raises(SystemExit) as stopped:
             main(["evaluate", *map(str, arguments)])

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from torch import Generator, Tensor
 
 from dabnet.errors import InputError
+from dabnet.sketches.crops import crop_source_size
 from dabnet.sketches.raster import PENS, Raster, rasterize, rasterize_batch
 from dabnet.sketches.sketch import Sketch
 from dabnet.training.augment import (
     ERASED,
     ImageAugmentation,
-    crop_source_size,
     erase_boxes,
     sample_views,
-    ten_crop,
     to_network,
 )
 from dabnet.training.augment_strokes import StrokeAugmentation, pen_widths
@@ -236,7 +235,6 @@ def test_an_empty_batch_stays_empty() -> None:
     empty = torch.empty(0, 73, 73, dtype=torch.uint8)
     assert ALL_AT_ONCE.apply(empty, 64, seeded()).shape == (0, 1, 64, 64)
     assert to_network(empty).shape == (0, 1, 73, 73)
-    assert ten_crop(empty, 64).shape == (0, 10, 1, 64, 64)
 
 
 @given(size=st.integers(8, 80), seed=st.integers(0, 99), channel=st.booleans())
@@ -387,21 +385,6 @@ def test_ink_is_one_and_paper_nought() -> None:
     assert torch.equal(to_network(images[:, None]), to_network(images))
 
 
-def test_the_ten_crops_are_corners_and_centre_then_their_mirror_images() -> None:
-    images = drawings(3, crop_source_size(56))
-    crops = ten_crop(images, 56)
-    assert images.shape == (3, 64, 64)
-    assert crops.shape == (3, 10, 1, 56, 56)
-    plain = [images[:, :56, :56], images[:, :56, 8:], images[:, 8:, :56], images[:, 8:, 8:], images[:, 4:60, 4:60]]
-    for i, part in enumerate(plain):
-        assert torch.equal(crops[:, i], to_network(part))
-        assert torch.equal(crops[:, i + 5], to_network(part.flip(-1)))
-
-
-def test_the_source_of_a_crop_is_as_much_larger_as_in_the_paper() -> None:
-    assert [crop_source_size(size) for size in (224, 225, 64, 56)] == [256, 257, 73, 64]
-
-
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -440,9 +423,7 @@ def test_images_that_cannot_be_used_are_refused() -> None:
     with pytest.raises(InputError, match=r"images must be uint8 of \(N, H, W\) or .*, not float32 of \(2, 8, 8\)\."):
         to_network(torch.zeros(2, 8, 8))
     with pytest.raises(InputError, match=r"not uint8 of \(2, 3, 8, 8\)\."):
-        ten_crop(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), 8)
-    with pytest.raises(InputError, match="images of 60x50 have no crops of 56x56: rasterize them larger"):
-        ten_crop(torch.zeros(1, 50, 60, dtype=torch.uint8), 56)
+        to_network(torch.zeros(2, 3, 8, 8, dtype=torch.uint8))
     with pytest.raises(InputError, match=r"images of 256x256 are too large .* at 64x64: rasterize them at 73x73"):
         ImageAugmentation().apply(torch.zeros(1, 256, 256, dtype=torch.uint8), 64, seeded())
 

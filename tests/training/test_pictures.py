@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dabnet.errors import InputError
-from dabnet.training.evaluate import Evaluation
+from dabnet.runtime.evaluation import Evaluation
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
 
 BLUE, ORANGE = (0x1D, 0x4E, 0xD8), (0xC2, 0x41, 0x0C)

@@ -3,106 +3,184 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import torch
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from dabnet._lazy import load
 from dabnet.cli.progress import show_progress
-from dabnet.errors import InputError
+from dabnet.errors import InputError, suggest
 from dabnet.packed import Model, find_model, is_packed, read_model
 from dabnet.runtime import Session
+from dabnet.runtime.evaluation import Evaluation, ask_session, compare
+from dabnet.runtime.evaluation import evaluate as run_test
 from dabnet.runtime.recognizer import raster_of
 from dabnet.sketches.raster import Raster, show_batch
-from dabnet.sketches.store import SketchSet
-from dabnet.training.evaluate import Evaluation, ask_session, compare
-from dabnet.training.evaluate import evaluate as run_test
-from dabnet.training.pictures import draw_confusion
-from dabnet.training.run import RUN, load_model, open_run
+from dabnet.sketches.vocabulary import load_vocabulary, match_classes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dabnet.runtime.evaluation import Ask
+    from dabnet.sketches.store import SketchSet
 
 RUNS = 300
 """Timed runs of a packed model; a tenth as many come first, to warm up."""
+SHARES = (0.25, 0.5, 0.75, 1.0)
+"""How much of each drawing is there, where unfinished ones are tested."""
+NAMED = 12
+"""How many of the classes that are left out are named."""
 
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A run's folder, a weights file, a packed model, or 'default'.")],
-    data: Annotated[Path | None, typer.Option(help="A prepared set; a run remembers its own.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A prepared set, or anything that 'dabnet data prepare' takes; a run remembers its own."),
+    ] = None,
     fold: Annotated[int | None, typer.Option(help="The fold to test on; a run remembers its own.", min=0)] = None,
     crops: Annotated[int, typer.Option(help="Views of each sketch, 1 or 10.")] = 1,
     against: Annotated[Path | None, typer.Option(help="Another one, to see the gap on the same sketches.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The picture of confusions.")] = Path("confusion.png"),
+    only_set_classes: Annotated[
+        bool, typer.Option("--only-set-classes", help="Let it answer only with classes that the set has.")
+    ] = False,
+    vocabulary: Annotated[
+        str, typer.Option(help="Which names mean the same: a TOML file, one that ships, or 'none'.")
+    ] = "everyday",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Draw here what is taken for what, as PNG, SVG or PDF.")
+    ] = None,
+    unfinished: Annotated[
+        Path | None,
+        typer.Option(help="Also test drawings of which only 25, 50 and 75 % of the strokes are there; draw it here."),
+    ] = None,
     threads: Annotated[int, typer.Option(help="Threads; 0 leaves the choice to torch, or takes one.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
     """Test a trained network: top-1, top-5, per class, and a picture of what it takes for what.
 
+    Classes of the set are matched with the network's by name, regardless of case, hyphens and underscores, and by a
+    vocabulary: to a network that knows 'car', an 'suv' is one. What it does not know is left out, counted and named.
+
     A packed model is tested in dabnet's runtime, with the probabilities that its temperature gives, and timed: one
     sketch at a time, on one thread, without the drawing of it.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    if (model / RUN).exists():
-        begun = open_run(model)
+    for picture in (output, unfinished):
+        if picture is not None:
+            load("dabnet.training.pictures").check_picture(picture)
+    if (model / "run.json").exists():
+        begun = load("dabnet.training.run").open_run(model)
         data, fold = data or begun.data, begun.fold if fold is None else fold
     tested = _open(model, threads)
     other = None if against is None else _open(against, threads)
     if data is None:
-        raise InputError("a test needs sketches: give a prepared set with --data.")
-    sketches = SketchSet(data)
-    is_known = tested.label(sketches) >= 0
-    if other is not None:
-        is_known &= other.label(sketches) >= 0
-    rows = np.flatnonzero(is_known & (True if fold is None else sketches.folds == fold))
-    if not len(rows):
-        raise InputError(
-            f"'{data}' has no sketch of the network's classes{'' if fold is None else f' in fold {fold}'}."
-        )
+        raise InputError("a test needs sketches: give a prepared set, or a folder of drawings, with --data.")
     console = Console(quiet=as_json)
-    found = tested.test(sketches, rows, crops, console)
-    rival = None if other is None else other.test(sketches, rows, crops, console)
-    packed = tested.packed
-    figures: dict[str, Any] = {}
-    if packed is not None:
-        figures = {"bytes": tested.path.stat().st_size, "temperature": packed.temperature}
-        figures["latency_ms"] = _time(packed, sketches, rows)
-    if rival is not None:
-        figures["against"] = {**rival.to_dict(), **dict(zip(("gap", "gap_error"), compare(found, rival), strict=True))}
-    draw_confusion(found, output)
+    words = None if vocabulary == "none" else load_vocabulary(vocabulary)
+    with tempfile.TemporaryDirectory() as folder:
+        sketches = _open_set(data, Path(folder), console)
+        labels = [np.array(match_classes(sketches.classes, each.classes, words)) for each in (tested, other) if each]
+        is_known = np.all([found >= 0 for found in labels], axis=0)
+        in_fold = np.ones(len(sketches), np.bool_) if fold is None else sketches.folds == fold
+        rows = np.flatnonzero(is_known[sketches.labels] & in_fold)
+        left_out = _left_out(sketches, is_known, in_fold, tested.classes)
+        if not len(rows):
+            where = "" if fold is None else f" in fold {fold}"
+            raise InputError(f"'{data}' has no sketch of the network's classes{where}.{left_out.hint}")
+        found, *rest = (
+            each.test(sketches, rows, crops, own[sketches.labels], console, only_set_classes)
+            for each, own in zip((tested, other), labels, strict=False)
+            if each
+        )
+        figures: dict[str, Any] = {"left_out": left_out.figures}
+        if tested.packed is not None:
+            figures |= {"bytes": tested.path.stat().st_size, "temperature": tested.packed.temperature}
+            figures["latency_ms"] = _time(tested.packed, sketches, rows)
+        if rest:
+            gap = dict(zip(("gap", "gap_error"), compare(found, rest[0]), strict=True))
+            figures["against"] = {**rest[0].to_dict(), **gap}
+        if unfinished is not None:
+            own = labels[0][sketches.labels]
+            figures["unfinished"] = _test_unfinished(tested, sketches, rows, own, console, only_set_classes)
+            load("dabnet.training.pictures").draw_unfinished(figures["unfinished"], unfinished)
+    if output is not None:
+        load("dabnet.training.pictures").draw_confusion(found, output)
+        figures["picture"] = str(output)
     if as_json:
-        typer.echo(json.dumps({**found.to_dict(), **figures, "picture": str(output)}, indent=2))
+        typer.echo(json.dumps({**found.to_dict(), **figures}, indent=2))
         return
+    _report(found, figures, crops, against, console)
+    if left_out.sentence:
+        console.print(left_out.sentence, highlight=False, markup=False)
+    if output is None:
+        console.print("See what is taken for what: add -o confusion.png", highlight=False)
+    else:
+        console.print(f"What is taken for what: {output}", highlight=False, soft_wrap=True)
+
+
+def _report(found: Evaluation, figures: dict[str, Any], crops: int, against: Path | None, console: Console) -> None:
     console.print(
-        f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%}, "
-        f"top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
+        f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%} "
+        f"(standard error {found.top1_error:.2%}), top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
         highlight=False,
     )
-    if packed is not None:
-        times = figures["latency_ms"]
+    if times := figures.get("latency_ms"):
         console.print(
             f"{figures['bytes']:,} bytes; one sketch on one thread takes {times['min']:.2f} ms at least, "
             f"{times['median']:.2f} ms as a rule.",
             highlight=False,
         )
-    if rival is not None:
-        gap, error = (100 * share for share in compare(found, rival))
+    if rival := figures.get("against"):
         console.print(
-            f"{against}: top-1 {rival.top1:.2%}, top-5 {rival.top5:.2%}. Gap {gap:+.2f} points "
-            f"(standard error {error:.2f}, from the sketches on which they differ).",
+            f"{against}: top-1 {rival['top1']:.2%}, top-5 {rival['top5']:.2%}. Gap {100 * rival['gap']:+.2f} points "
+            f"(standard error {100 * rival['gap_error']:.2f}, from the sketches on which they differ).",
             highlight=False,
         )
+    if shares := figures.get("unfinished"):
+        table = Table("strokes drawn", "top-1", "top-5", "mean probability", box=None)
+        for row in shares:
+            table.add_row(f"{row['share']:.0%}", f"{row['top1']:.1%}", f"{row['top5']:.1%}", f"{row['confidence']:.2f}")
+        console.print(table)
     table = Table("hardest classes", "right", box=None)
-    known = [(name, share) for name, share in found.per_class().items() if share is not None]
-    for name, share in sorted(known, key=lambda pair: pair[1])[:8]:
+    for name, share in sorted(found.per_class().items(), key=lambda pair: pair[1])[:8]:
         table.add_row(name, f"{share:.0%}")
     console.print(table)
-    console.print(f"What is taken for what: {output}", highlight=False)
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """What of a set was not tested, because the network does not know it."""
+
+    figures: dict[str, Any]
+    sentence: str
+    hint: str
+
+
+def _left_out(
+    sketches: SketchSet, is_known: NDArray[np.bool_], in_fold: NDArray[np.bool_], labels: list[str]
+) -> _LeftOut:
+    """Count and name the classes of a set that are unknown, with the nearest label of each that has one."""
+    counts = np.bincount(sketches.labels[in_fold], minlength=len(sketches.classes))
+    unknown = [sketches.classes[i] for i in np.flatnonzero(~is_known & (counts > 0))]
+    drawings, total = int(counts[~is_known].sum()), int(counts.sum())
+    figures = {"drawings": drawings, "of": total, "classes": unknown}
+    if not unknown:
+        return _LeftOut(figures, "", "")
+    near = {name: suggest(name, labels) for name in unknown[:NAMED]}
+    named = ", ".join(f"{name}{near[name].replace(' Did you mean', ' (near').replace('?', ')')}" for name in near)
+    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+    sentence = (
+        f"Tested {total - drawings:,} of {total:,} drawings; {len(unknown)} classes are unknown to the model: "
+        f"{named}{more}."
+    )
+    return _LeftOut(figures, sentence, near[unknown[0]])
 
 
 @dataclass(frozen=True)
@@ -111,20 +189,30 @@ class _Opened:
 
     path: Path
     packed: Model | None
-    ask: Any
+    ask: Ask
     classes: list[str]
     raster: Raster
 
-    def label(self, sketches: SketchSet) -> NDArray[np.int64]:
-        """Give each sketch's place among the network's classes; -1 where it has none."""
-        places = {name: place for place, name in enumerate(self.classes)}
-        return np.array([places.get(name, -1) for name in sketches.classes])[sketches.labels]
-
-    def test(self, sketches: SketchSet, rows: NDArray[np.int64], crops: int, console: Console) -> Evaluation:
-        with show_progress(f"Testing {self.path.name}", console) as progress:
+    def test(
+        self,
+        sketches: SketchSet,
+        rows: NDArray[np.int64],
+        crops: int,
+        labels: NDArray[np.int64],
+        console: Console,
+        only_set_classes: bool,
+        share: float = 1.0,
+    ) -> Evaluation:
+        """Test the network on some rows, with `share` of each drawing's strokes."""
+        allowed = None
+        if only_set_classes:
+            allowed = np.isin(np.arange(len(self.classes)), labels)
+        part = "" if share == 1 else f" with {share:.0%} of the strokes"
+        with show_progress(f"Testing {self.path.name}{part}", console) as progress:
             return run_test(
                 self.ask, sketches, rows, self.raster,
-                crops=crops, labels=self.label(sketches), class_names=self.classes, progress=progress,
+                crops=crops, labels=labels, class_names=self.classes, progress=progress, allowed=allowed,
+                change=None if share == 1 else lambda sketch: sketch.beginning(share),
             )  # fmt: skip
 
 
@@ -133,12 +221,59 @@ def _open(model: Path, threads: int) -> _Opened:
     if is_packed(path):
         packed = read_model(path)
         return _Opened(path, packed, ask_session(Session(packed, threads or 1)), list(packed.labels), raster_of(packed))
-    net, classes, raster = load_model(path)
-    return _Opened(path, None, net, classes, raster)
+    if threads:
+        load("torch").set_num_threads(threads)
+    net, classes, raster = load("dabnet.training.run").load_model(path)
+    return _Opened(path, None, load("dabnet.training.evaluate").ask_network(net), classes, raster)
+
+
+def _open_set(data: Path, folder: Path, console: Console) -> SketchSet:
+    """Open a prepared set; drawings that are not one yet become one in a folder that is only there for this."""
+    if data.suffix == ".parquet" or (data.is_dir() and any(data.glob("*.parquet"))):
+        stored: SketchSet = load("dabnet.sketches.store").SketchSet(data)
+        return stored
+    with console.status(f"Preparing {data}"):
+        source = load("dabnet.sketches.sources").open_source(data)
+        made = load("dabnet.sketches.prepare").prepare(source, folder / "set.parquet")
+    if made.left_out:
+        name, reason = made.left_out[0]
+        console.print(
+            f"{len(made.left_out):,} files could not be read, such as {name}: {reason}", highlight=False, markup=False
+        )
+    prepared: SketchSet = load("dabnet.sketches.store").SketchSet(made.path)
+    return prepared
+
+
+def _test_unfinished(
+    tested: _Opened,
+    sketches: SketchSet,
+    rows: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    console: Console,
+    only_set_classes: bool,
+) -> list[dict[str, float]]:
+    """Test drawings with some of their strokes; pictures have none, and are left out."""
+    rows = np.array([row for row in rows if sketches[int(row)].points is not None], dtype=np.int64)
+    if not len(rows):
+        raise InputError("none of these drawings has strokes, so none can be unfinished: leave out --unfinished.")
+    figures = []
+    for share in SHARES:
+        found = tested.test(sketches, rows, 1, labels, console, only_set_classes, share)
+        figures.append(
+            {
+                "share": share,
+                "drawings": found.drawings,
+                "top1": found.top1,
+                "top5": found.top5,
+                "confidence": float(found.confidences.mean()),
+                "ece": found.ece(),
+            }
+        )
+    return figures
 
 
 def _time(model: Model, sketches: SketchSet, rows: NDArray[np.int64]) -> dict[str, float]:
-    """Give the least and the median of the milliseconds that one sketch takes on one thread."""
+    """Return the least and the median of the milliseconds that one sketch takes on one thread."""
     chosen = np.random.default_rng(0).choice(rows, min(len(rows), RUNS), replace=False)
     images = show_batch(sketches.read(chosen), raster_of(model))
     session, seconds = Session(model, threads=1), []

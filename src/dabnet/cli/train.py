@@ -21,11 +21,11 @@ from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.packed import find_model, is_packed, read_model, to_bytes
 from dabnet.runtime import Session
+from dabnet.runtime.evaluation import ask_session, evaluate
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
-from dabnet.training.evaluate import ask_session, evaluate
 from dabnet.training.finetune import finetune, tuning_recipe
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe

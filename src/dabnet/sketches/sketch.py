@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,19 @@ class Sketch:
         if self.points is None or self.ends is None:
             return []
         return np.split(self.points, self.ends[:-1])
+
+    def beginning(self, share: float) -> Sketch:
+        """Return the first strokes, such a share of them, rounded up; more where these are only a dot.
+
+        >>> Sketch.from_strokes([[(0, 0), (9, 4)], [(3, 3)], [(5, 5), (6, 6)]]).beginning(0.5)
+        Sketch(2 strokes, 3 points)
+        """
+        if self.points is None or self.ends is None:
+            return self
+        moved = np.flatnonzero((self.points != self.points[0]).any(axis=1))[0]
+        least = int(np.searchsorted(self.ends, moved, side="right"))
+        last = max(least, math.ceil(share * len(self.ends)) - 1)
+        return Sketch(self.points[: self.ends[last]], self.ends[: last + 1])
 
     @property
     def image(self) -> NDArray[np.uint8] | None:

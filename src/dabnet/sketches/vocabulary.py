@@ -54,6 +54,32 @@ class Vocabulary:
         return [self.label_by_name[name] for name in classes]
 
 
+def match_classes(classes: Sequence[str], labels: Sequence[str], vocabulary: Vocabulary | None = None) -> list[int]:
+    """Return which of a model's labels each class of a set is, or -1.
+
+    A name means the label that is spelt so, regardless of case, hyphens and underscores; or else what the vocabulary
+    says that it means.
+
+    >>> match_classes(["Hot-Dog", "suv", "unicorn"], ["hot dog", "car"], load_vocabulary("everyday"))
+    [0, 1, -1]
+    """
+    numbers = {spelling(label): number for number, label in reversed(list(enumerate(labels)))}
+    meant = {}
+    if vocabulary is not None:
+        meant = {spelling(name): spelling(label) for name, label in vocabulary.label_by_name.items()}
+    keys = (spelling(name) for name in classes)
+    return [numbers.get(key, numbers.get(meant.get(key, ""), -1)) for key in keys]
+
+
+def spelling(name: str) -> str:
+    """Return a name as it is compared with others.
+
+    >>> spelling("Hot-Dog"), spelling("cell_phone")
+    ('hot dog', 'cell phone')
+    """
+    return " ".join(name.replace("-", " ").replace("_", " ").split()).casefold()
+
+
 def load_vocabulary(source: str | Path) -> Vocabulary:
     """Read a vocabulary from a file, or one that ships with the package by its name."""
     path = Path(source)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from dabnet.errors import InputError, check_number, check_range
+from dabnet.sketches.crops import crop_source_size
 from dabnet.training.bend import CELLS, NODES, STRENGTHS, draw_bends, spline_weights
 
 if TYPE_CHECKING:
@@ -185,33 +186,6 @@ def to_network(images: Tensor) -> Tensor:
     tensor([[[[0.0000, 0.2000, 1.0000]]]])
     """
     return _check_images(images).float().div_(255)
-
-
-def crop_source_size(size: int) -> int:
-    """Give the size to rasterize at for crops of a size: the paper takes 224 pixels of 256.
-
-    >>> crop_source_size(224), crop_source_size(64)
-    (256, 73)
-    """
-    return round(size * 256 / 224)
-
-
-def ten_crop(images: Tensor, size: int) -> Tensor:
-    """Make ten float views (N, 10, 1, size, size) of uint8 images, (N, H, W) or (N, 1, H, W), for a test.
-
-    They are the corners, top left, top right, bottom left, bottom right, then the centre, then the mirror images of
-    these five. A network's answer is the mean over the ten.
-    """
-    images = _check_images(images)
-    count, _, height, width = images.shape
-    if min(height, width) < size:
-        raise InputError(f"images of {width}x{height} have no crops of {size}x{size}: rasterize them larger.")
-    bottom, right = height - size, width - size
-    crops = images.new_empty((count, 10, 1, size, size), dtype=torch.float32)
-    for i, (y, x) in enumerate([(0, 0), (0, right), (bottom, 0), (bottom, right), (bottom // 2, right // 2)]):
-        crops[:, i] = images[:, :, y : y + size, x : x + size]
-        crops[:, i + 5] = crops[:, i].flip(-1)
-    return crops.div_(255)
 
 
 def _check_images(images: Tensor) -> Tensor:

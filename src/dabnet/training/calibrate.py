@@ -17,10 +17,10 @@ import numpy as np
 
 from dabnet.errors import InputError
 from dabnet.runtime import Session
+from dabnet.runtime.evaluation import Evaluation
 from dabnet.sketches.raster import show_batch
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
-from dabnet.training.evaluate import Evaluation
 from dabnet.training.run import RUN, open_run
 
 if TYPE_CHECKING:

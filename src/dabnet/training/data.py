@@ -13,10 +13,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from dabnet.errors import InputError, suggest
+from dabnet.sketches.crops import crop_source_size
 from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import rasterize_batch
 from dabnet.sketches.scribbles import draw_scribble
-from dabnet.training.augment import crop_source_size, to_network
+from dabnet.training.augment import to_network
 from dabnet.training.augment_strokes import pen_widths
 from dabnet.training.mixing import Batch, mix
 

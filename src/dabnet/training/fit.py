@@ -22,7 +22,7 @@ from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import Bar, Keeper
 from dabnet.training.data import divide, training_loader, validation_loader
-from dabnet.training.evaluate import Evaluation, evaluate
+from dabnet.training.evaluate import evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
 from dabnet.training.run import LAST, Model, check_checkpoint, load_model
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from dabnet.runtime.evaluation import Evaluation
     from dabnet.sketches.store import SketchSet
     from dabnet.training.recipe import Recipe
 

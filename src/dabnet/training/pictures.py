@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from dabnet.training.evaluate import Evaluation
+    from dabnet.runtime.evaluation import Evaluation
 
 MOST_NAMED = 30
 """So many classes have a cell that can be read, with a name to each row and column; more become a heat map."""
@@ -309,12 +309,46 @@ def _named(table: str | Path | Sequence[Mapping[str, Any]]) -> str:
     return f"'{table}'" if isinstance(table, str | Path) else "the table"
 
 
+def draw_unfinished(figures: Sequence[Mapping[str, float]], path: str | Path) -> None:
+    """Draw how often a network is right, and how sure it is, while a drawing is being made.
+
+    Each row has its `share` of the strokes, and `top1`, `top5` and `confidence` (shares).
+    """
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    shares = [row["share"] for row in figures]
+    for key, name, style in (
+        ("top5", "right among five", {"color": _GREY}),
+        ("top1", "right", {"color": _RIGHT}),
+        ("confidence", "mean probability of the guess", {"color": _WRONG, "linestyle": "--"}),
+    ):
+        values = [row[key] for row in figures]
+        axes.plot(shares, values, marker="o", label=name, **style)  # type: ignore[arg-type]
+        for x, y in zip(shares, values, strict=True):
+            if key != "confidence":
+                axes.annotate(f"{y:.0%}", (x, y), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+    axes.set(xlabel="strokes drawn", ylim=(0, 1.05), xticks=shares)
+    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left", fontsize=8)
+    _save(figure, path)
+
+
+def check_picture(path: str | Path) -> None:
+    """Refuse a path that no picture can be written to, before the work that it is to show."""
+    path = Path(path)
+    if path.suffix.lower().removeprefix(".") not in Figure().canvas.get_supported_filetypes():
+        raise InputError(f"'{path}' does not say what kind of picture it is to be: end its name in .png, .svg or .pdf.")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder '{path.parent}' for '{path.name}': make it, or choose another path.")
+
+
 def _save(figure: Figure, path: str | Path) -> None:
     """Write a picture beside its place, then move it there."""
     path = Path(path)
+    check_picture(path)
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise InputError(f"'{path}' does not say what kind of picture it is to be: end its name in .png, .svg or .pdf.")
     partial = path.with_name(f"{path.name}.partial")
     try:
         figure.savefig(partial, dpi=_DPI, format=kind)
