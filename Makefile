@@ -9,8 +9,11 @@ CXX := c++
 endif
 export CXX
 
-.DEFAULT_GOAL := help
-.PHONY: help demo test test-neon check fuzz fuzz-api race wheel format clean
+.DEFAULT_GOAL := setup
+.PHONY: setup help demo test test-neon check fuzz fuzz-api race wheel format clean
+
+setup: $(VENV)/ready  ## set up .venv with everything, and list the commands: what a bare `make` does
+	@$(MAKE) --no-print-directory help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 11

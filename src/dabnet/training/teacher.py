@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 class Teacher:
     """A trained network that is only asked. It is no module, so that no part of it gets into a student's checkpoint."""
 
-    def __init__(self, net: nn.Module, share: float, temperature: float) -> None:
+    def __init__(self, net: nn.Module, share: float, temperature: float, *, compiled: bool = False) -> None:
         self._net = net.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if compiled:
+            self._net = torch.compile(self._net, dynamic=False)
         self._share, self._temperature = share, temperature
 
     @torch.no_grad()
     def answer(self, images: Tensor) -> Tensor:
-        """Give the logits (N, classes) for images (N, 1, size, size)."""
+        """Return the logits (N, classes) for images (N, 1, size, size)."""
         logits: Tensor = self._net.to(images.device)(images)
         return logits
 
@@ -43,7 +45,7 @@ class Teacher:
 
 
 def distance(logits: Tensor, answers: Tensor, temperature: float) -> Tensor:
-    """Give T^2 KL(softmax(answers / T) || softmax(logits / T)), the mean over a batch.
+    """Return T^2 KL(softmax(answers / T) || softmax(logits / T)), the mean over a batch.
 
     >>> logits = torch.tensor([[0.0, 1.0, 2.0]])
     >>> distance(logits, logits + 5, temperature=2.0)
@@ -71,7 +73,7 @@ def load_teacher(recipe: Recipe, classes: list[str]) -> Teacher | None:
             f"give the recipe the same, not {_words(recipe.raster.to_dict())}."
         )
     share = 0.5 if recipe.teacher_share is None else recipe.teacher_share
-    return Teacher(model.net, share, recipe.teacher_temperature or 1.0)
+    return Teacher(model.net, share, recipe.teacher_temperature or 1.0, compiled=recipe.compile)
 
 
 def _words(settings: dict[str, float]) -> str:
