@@ -21,6 +21,7 @@ COMMANDS = {
     "recipes": "List the trainings that go by name, or show one.",
     "recognize": "Tell what drawings show.",
     "serve": "Serve a page to draw on, and recognition over HTTP.",
+    "study": "Train a table of runs, and compare them.",
     "summary": "Tell what each layer of a network is and costs.",
     "train": "Train a network by a recipe.",
     "verify": "Compare a packed model with its network.",

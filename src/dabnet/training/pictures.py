@@ -335,6 +335,29 @@ def draw_unfinished(figures: Sequence[Mapping[str, float]], path: str | Path) ->
     _save(figure, path)
 
 
+def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Sequence[str], path: str | Path) -> None:
+    """Draw each cell's mean with its standard error, a panel per measure; `summary` is that of `dabnet study`."""
+    cells = summary["cells"]
+    names = [", ".join(str(row[factor]) for factor in factors) or "all" for row in cells]
+    figure = Figure(figsize=(2.5 + 3.2 * len(measures), 1.2 + 0.28 * len(cells)), layout="constrained")
+    panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+    for axes, measure in zip(panels, measures, strict=True):
+        for y, row in enumerate(cells):
+            if (found := row[measure]) is not None:
+                error = found["error"] if found["seeds"] > 1 else 0
+                axes.errorbar(found["mean"], y, xerr=error, fmt="o", color=_RIGHT, capsize=3, markersize=4)
+                axes.annotate(f"{100 * found['mean']:.1f}", (found["mean"], y), (0, 5), textcoords="offset points",
+                              ha="center", fontsize=7, color=_INK)  # fmt: skip
+        axes.set(yticks=range(len(cells)), yticklabels=names, title=measure)
+        axes.title.set_fontsize(8)
+        axes.invert_yaxis()
+        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.grid(axis="x", color=_FAINT)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(labelsize=8, length=0)
+    _save(figure, path)
+
+
 def check_picture(path: str | Path) -> None:
     """Refuse a path that no picture can be written to, before the work that it is to show."""
     path = Path(path)

@@ -1,0 +1,222 @@
+"""A study: a table of trainings that differ in a few settings, each with several seeds, and what they tell.
+
+A study is a TOML file:
+
+    title = "DAB against XNOR"
+    recipe = "small/tuberlin-resnet18-fbin-dab"      # what all runs have in common
+    seeds = [0, 1, 2]
+    compare = "values"                               # the factor whose levels are compared, pair by pair
+    measures = ["top1"]                              # columns of metrics.csv (of the last epoch), or of result.json
+
+    [settings]                                       # of every run, beside the recipe's
+    epochs = 20
+
+    [factors.values]                                 # every combination of the factors' levels is a cell
+    "DAB" = { method = "dab" }
+    "XNOR" = { method = "xnor" }
+
+    [factors.centring]
+    "centred" = { centre = true }
+    "not centred" = { centre = false }
+
+    [[exclude]]                                      # combinations that are left out
+    values = "XNOR"
+    centring = "centred"
+
+The first level of the compared factor is the one that the others are measured against. A difference is taken between
+runs of the same seed, so what the seed decides cancels out; its interval is Student's, at 95 %.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dabnet._settings import check_names, check_settings
+from dabnet.errors import InputError
+from dabnet.training.recipe import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+"""Student's t for 1, 2, ... degrees of freedom: 95 % of the distribution lie within it."""
+
+
+class Cell(NamedTuple):
+    """One combination of levels."""
+
+    levels: tuple[str, ...]
+    """The level of each factor."""
+    settings: dict[str, Any]
+
+
+class StudyRun(NamedTuple):
+    """A training of a study."""
+
+    cell: Cell
+    seed: int
+    folder: str
+    recipe: Recipe
+
+
+class Mean(NamedTuple):
+    """The mean over seeds, and how sure it is."""
+
+    mean: float
+    error: float
+    """Standard error; not a number where there is one seed only."""
+    interval: float
+    """Half of the 95 % interval's width, by Student's t."""
+    seeds: int
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """What a study's file says beside its factors."""
+
+    recipe: str = ""
+    """The name of a recipe that ships, or a file; its path is relative to the study's."""
+    title: str = ""
+    compare: str | None = None
+    measures: list[str] = field(default_factory=lambda: ["validation_accuracy"])
+    test: bool = False
+    """Whether each run looks at the test fold at its end."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table of trainings."""
+
+    name: str
+    about: StudySettings
+    seeds: tuple[int, ...]
+    factors: dict[str, list[str]]
+    """The levels of each factor."""
+    cells: list[Cell]
+
+    @property
+    def runs(self) -> list[StudyRun]:
+        """All trainings, first seeds first, so that early results are of all cells."""
+        return [self._run(cell, seed) for seed in self.seeds for cell in self.cells]
+
+    def _run(self, cell: Cell, seed: int) -> StudyRun:
+        words = "-".join(re.sub(r"[^a-z0-9]+", "-", level.lower()).strip("-") for level in cell.levels) or "run"
+        common = load_recipe(self.about.recipe).to_dict()
+        recipe = Recipe.from_dict({**common, **cell.settings, "seed": seed})
+        return StudyRun(cell, seed, f"{words}-seed{seed}", recipe)
+
+    def pairs(self) -> list[tuple[Cell, Cell]]:
+        """Return pairs of cells that differ in the compared factor only: (any other level, the first one)."""
+        if self.about.compare is None:
+            return []
+        which = list(self.factors).index(self.about.compare)
+        first = self.factors[self.about.compare][0]
+        by_levels = {cell.levels: cell for cell in self.cells}
+        pairs = []
+        for cell in self.cells:
+            partner = by_levels.get((*cell.levels[:which], first, *cell.levels[which + 1 :]))
+            if partner is not None and partner is not cell:
+                pairs.append((cell, partner))
+        return pairs
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study's file, and check every recipe that it makes."""
+    path = Path(path)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"cannot read the study '{path}' ({problem.strerror}): check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InputError(f"the study '{path}' is not valid TOML ({problem}).") from None
+    try:
+        if isinstance(beside := found.get("recipe"), str) and (path.parent / beside).is_file():
+            found["recipe"] = str(path.parent / beside)
+        study = _make(path.stem, found)
+        _ = study.runs  # which checks the recipes
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return study
+
+
+def _make(name: str, found: dict[str, Any]) -> Study:
+    seeds = found.pop("seeds", [0])
+    common, factors = found.pop("settings", {}), found.pop("factors", {})
+    exclude = found.pop("exclude", [])
+    check_names("a study", found, StudySettings, "seeds", "settings", "factors", "exclude")
+    about = StudySettings(**found)
+    check_settings("the study's", about)
+    if not about.recipe:
+        raise InputError('a study needs a recipe, such as recipe = "small/tuberlin-resnet18-fbin-dab".')
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise InputError(f"the study's seeds must be a list of whole numbers, such as [0, 1, 2], not {seeds!r}.")
+    for factor, levels in factors.items():
+        if not isinstance(levels, dict) or not levels or not all(isinstance(each, dict) for each in levels.values()):
+            raise InputError(f"the factor '{factor}' needs levels, each with its settings: name = {{ key = value }}.")
+    if about.compare is not None and about.compare not in factors:
+        raise InputError(f"the study compares '{about.compare}', and its factors are: {', '.join(factors)}.")
+    cells = []
+    for combination in itertools.product(*(levels.items() for levels in factors.values())):
+        levels = dict(zip(factors, (level for level, _ in combination), strict=True))
+        if any(all(levels.get(factor) == level for factor, level in rule.items()) for rule in exclude):
+            continue
+        settings = dict(common)
+        for _, changes in combination:
+            settings |= changes
+        cells.append(Cell(tuple(levels.values()), settings))
+    return Study(
+        name, about, tuple(dict.fromkeys(seeds)), {factor: list(each) for factor, each in factors.items()}, cells
+    )
+
+
+def is_finished(folder: Path, study: Study) -> bool:
+    """Say whether a run is done: its pictures are drawn last, or its test is."""
+    return (folder / ("result.json" if study.about.test else "curves.png")).exists()
+
+
+def read_measures(folder: Path, measures: Sequence[str]) -> dict[str, float]:
+    """Read what a finished run measured: columns of the last epoch in metrics.csv, or entries of result.json."""
+    with (folder / "metrics.csv").open(encoding="utf-8", newline="") as file:
+        figures: dict[str, Any] = list(csv.DictReader(file))[-1]
+    if (folder / "result.json").exists():
+        figures |= json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    for measure in measures:
+        if measure not in figures:
+            known = ", ".join(name for name, value in figures.items() if not isinstance(value, dict))
+            raise InputError(f"'{folder}' did not measure '{measure}': it has {known}.")
+    return {measure: float(figures[measure]) for measure in measures}
+
+
+def average(values: Sequence[float]) -> Mean:
+    """Return the mean, its standard error and its 95 % interval.
+
+    >>> average([0.5, 0.52, 0.54])
+    Mean(mean=0.52, error=0.0115..., interval=0.0496..., seeds=3)
+    """
+    count = len(values)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    t = _T[min(count - 1, len(_T)) - 1] if count > 1 else math.nan
+    return Mean(float(np.mean(values)), error, t * error, count)
+
+
+def compare_cells(
+    study: Study, results: dict[tuple[tuple[str, ...], int], dict[str, float]], measure: str
+) -> list[tuple[Cell, Cell, Mean]]:
+    """Return each pair's difference, over the seeds that both have."""
+    found = []
+    for cell, partner in study.pairs():
+        seeds = [seed for seed in study.seeds if all((each.levels, seed) in results for each in (cell, partner))]
+        gains = [results[cell.levels, seed][measure] - results[partner.levels, seed][measure] for seed in seeds]
+        if gains:
+            found.append((cell, partner, average(gains)))
+    return found
