@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import tomllib
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -66,6 +67,24 @@ def check_settings(owner: str, settings: DataclassInstance) -> None:
                 raise InputError(f"{what} must be a whole number, not {value!r}.")
         elif not _WORDS[kind][1](value):
             raise InputError(f"{what} must be {_WORDS[kind][0]}, not {value!r}.")
+
+
+def read_changes(changes: Iterable[str]) -> dict[str, Any]:
+    """Read changes of settings, each as `key=value`; a value is read as TOML, or taken as text.
+
+    >>> read_changes(["epochs=3", "schedule=steps", "span = [0.8, 1]"])
+    {'epochs': 3, 'schedule': 'steps', 'span': [0.8, 1]}
+    """
+    found: dict[str, Any] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise InputError(f"'{change}' changes nothing: write --set KEY=VALUE, such as --set epochs=3.")
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key.strip()] = text.strip()
+    return found
 
 
 def check_names(owner: str, names: Iterable[str], settings: type[DataclassInstance], *also: str) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dabnet.binarizers import TwoValues, binarize, two_values
 from dabnet.binarizers.choices import Method, WeightGradient
-from dabnet.binarizers.weights import _binarize, binarize_with_values, limited_low_count
+from dabnet.binarizers.weights import QUANTIZERS, _binarize, limited_low_count
 from dabnet.errors import InputError, NonFiniteError
 
 CASES: list[tuple[Method, WeightGradient]] = [
@@ -217,7 +217,7 @@ def test_weights_stored_channels_last_give_the_same_and_stay_so(method: Method, 
         results: list[Any] = []
         for weight in (plain, last):
             weight.grad = None
-            binary, values = binarize_with_values(weight, method, gradient)
+            binary, values = QUANTIZERS[method](gradient).with_values(weight)
             (binary * grad).sum().backward()
             assert weight.grad is not None
             results.append((binary.detach(), values, weight.grad))

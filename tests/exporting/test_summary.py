@@ -68,7 +68,7 @@ def test_the_network_is_left_as_it_was() -> None:
 def test_it_prints_as_a_table_and_turns_into_json() -> None:
     s = dabnet.summary(network(), (1, 7, 7))
     text = str(s)
-    for words in ("BinaryConv2d fbin dab", "BinaryConv2d wbin xnor", "K/n", "times smaller", "832 of 1 bit"):
+    for words in ("BinaryConv2d dab sign", "BinaryConv2d xnor real", "K/n", "times smaller", "832 of 1 bit"):
         assert words in text
     assert json.loads(json.dumps(s.to_dict()))["bytes"] == s.bytes
 

@@ -160,7 +160,9 @@ def test_conversion_keeps_device_type_mode_and_can_be_copied() -> None:
         ({"method": "dab-net"}, "'dab-net' is not a method"),
         ({"method": "bnn", "gradient": "paper"}, "method 'bnn' has no 'paper' gradient"),
         ({"pad_value": 3}, "pad_value is what a padded tap holds"),
-        ({"max_k_step": 0}, "max_k_step=0"),
+        ({"max_k_step": 0}, "max_k_step must be from 1e-09 to 1, not 0"),
+        ({"maxkstep": 0.1}, "binarize_ has no setting 'maxkstep'. Did you mean 'max_k_step'?"),
+        ({"weights": "xnor", "precision": "fbin"}, "what is binary is given twice"),
     ],
 )
 def test_bad_settings_get_their_sentence_and_change_nothing(arguments: dict[str, Any], sentence: str) -> None:

@@ -243,7 +243,7 @@ def test_a_nan_in_a_layer_is_named() -> None:
         ({"pad_value": 2}, "pad_value is what a padded tap holds, 0 or 1, not 2"),
         ({"pad_value": 1, "padding_mode": "reflect"}, "contradict each other"),
         ({"precision": "wbin", "norm": True}, "a 'wbin' layer has none"),
-        ({"max_k_step": 1.5}, "max_k_step=1.5 with method 'dab' makes no sense"),
+        ({"max_k_step": 1.5}, "max_k_step must be from 1e-09 to 1, not 1.5"),
         ({"max_k_step": 0.1, "method": "xnor"}, "only 'dab' has a K that moves"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
+import dataclasses
 import json
 import operator
 from itertools import pairwise
@@ -21,6 +21,7 @@ from dabnet.networks.blocks import Network
 from dabnet.networks.catalog import NETWORKS, build
 from dabnet.networks.convert import binary_layers, constrain_
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer
+from dabnet.networks.settings import NetworkSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -306,7 +307,8 @@ def test_a_training_step_changes_every_parameter_of_a_binary_network(
 def test_settings_of_binary_layers_reach_them_and_train(kind: str) -> None:
     net = tiny(kind, "fbin", gradient="exact", input_gradient="approx", max_k_step=0.1, real_last=False)
     for layer in binary_layers(net):
-        assert (layer.gradient, layer.input_gradient, layer.max_k_step) == ("exact", "approx", 0.1)
+        settings = layer.settings
+        assert (settings.gradient, settings.input_gradient, settings.max_k_step) == ("exact", "approx", 0.1)
     train_a_step(net)
 
 
@@ -365,7 +367,7 @@ def test_settings_are_plain_and_build_the_same_network_again(kind: str, precisio
     net = tiny(kind, precision, "bnn")
     settings = json.loads(json.dumps(net.settings))
     assert settings == net.settings
-    assert set(settings) == set(inspect.signature(build).parameters)
+    assert set(settings) == {field.name for field in dataclasses.fields(NetworkSettings)}
     again = build(**settings)
     assert type(again) is type(net)
     assert again.settings == net.settings
@@ -413,7 +415,7 @@ def test_binary_layers_are_named_by_their_path() -> None:
         ({"name": "resnet"}, "'resnet' is not a network: .* Did you mean 'resnet18'?"),
         ({"precision": "fbim"}, "'fbim' is not a precision: .* Did you mean 'fbin'?"),
         ({"method": "xor"}, "'xor' is not a method: .* Did you mean 'xnor'?"),
-        ({"shortcuts": "convolution"}, "'convolution' is not a kind of shortcuts: choose one of block, conv"),
+        ({"shortcuts": "convolution"}, "the network's shortcuts must be block or conv, not 'convolution'"),
         ({"name": "googlenet", "shortcuts": "conv"}, "'googlenet' has no shortcuts"),
         ({"name": "sketch_a_net", "shortcuts": "conv"}, "shortcuts='conv' is for 'resnet18' only"),
         ({"classes": 1}, "classes must be from 2 to"),
@@ -423,12 +425,19 @@ def test_binary_layers_are_named_by_their_path() -> None:
         ({"input_size": 15}, "input_size of 'resnet18' must be from 16 to"),
         ({"name": "googlenet", "input_size": 15}, "input_size of 'googlenet' must be from 16 to"),
         ({"name": "sketch_a_net", "input_size": 80}, "input_size of 'sketch_a_net' must be from 81 to"),
-        ({"input_size": 64.5}, "input_size of 'resnet18' must be a whole number"),
+        ({"input_size": 64.5}, "input_size must be a whole number, not 64.5"),
         ({"real_last": "yes"}, "real_last must be true or false"),
-        ({"gradient": "exakt"}, "'exakt' is not a .*gradient"),
+        (
+            {"gradient": "exakt"},
+            "the network's gradient must be one of paper, exact, ste, not 'exakt'. Did you mean 'exact'?",
+        ),
         ({"method": "bnn", "gradient": "paper"}, "'paper'.*bnn|bnn.*'paper'"),
-        ({"input_gradient": "clip"}, "'clip' is not a gradient of sign"),
-        ({"max_k_step": 2}, "max_k_step=2"),
+        ({"input_gradient": "clip"}, "the network's input_gradient must be clipped or approx, not 'clip'"),
+        ({"max_k_step": 2}, "max_k_step must be from 1e-09 to 1, not 2"),
+        ({"weights": "dab"}, "what is binary is given twice"),
+        ({"activations": "sign"}, "what is binary is given twice"),
+        ({"widht": 2}, "'resnet18' has no setting 'widht'. Did you mean 'width'?"),
+        ({"nonlinearity": "rrelu"}, "nonlinearity must be one of relu, prelu, rprelu, not 'rrelu'. Did you mean"),
         ({"method": "xnor", "max_k_step": 0.1}, "max_k_step=0.1 with method 'xnor'"),
     ],
 )

@@ -28,7 +28,7 @@ def scale(tmp_path: Path) -> Scale:
     """Two recipes of one network, and no run of them."""
     folder = tmp_path / "recipes" / "small"
     folder.mkdir(parents=True)
-    for variant, recipe in (("fbin-xnor", replace(TINY, method="xnor")), ("fbin-dab", TINY)):
+    for variant, recipe in (("fbin-xnor", replace(TINY, weights="xnor")), ("fbin-dab", TINY)):
         (folder / f"tuberlin-resnet18-{variant}.toml").write_text(recipe.to_toml())
     return open_scale("small", tmp_path / "recipes", [tmp_path / "published", tmp_path / "runs"])
 
@@ -43,7 +43,7 @@ def finish(folder: Path, recipe: Recipe, top1: float, error: float) -> None:
 
 def test_what_is_missing_is_trained_and_nothing_else(scale: Scale, tmp_path: Path) -> None:
     data = prepare(open_source("synthetic", limit=12), tmp_path / "set.parquet", workers=1).path
-    finish(tmp_path / "published" / "tuberlin-resnet18-fbin-xnor", replace(TINY, method="xnor"), 0.5, 0.4)
+    finish(tmp_path / "published" / "tuberlin-resnet18-fbin-xnor", replace(TINY, weights="xnor"), 0.5, 0.4)
     missing = find_table2(scale).figures["missing"]
     assert "tuberlin-resnet18-fbin-dab" in missing
     assert "tuberlin-resnet18-fbin-xnor" not in missing
@@ -107,7 +107,7 @@ def test_a_rival_that_is_ahead_is_said_to_be_ahead_and_the_traces_say_what_they_
     published = tmp_path / "published"
     for seed, (xnor, dab) in enumerate([(0.50, 0.40), (0.52, 0.42)]):
         suffix = f"-seed{seed}" if seed else ""
-        finish(published / f"tuberlin-resnet18-fbin-xnor{suffix}", replace(TINY, method="xnor", seed=seed), xnor, 0.37)
+        finish(published / f"tuberlin-resnet18-fbin-xnor{suffix}", replace(TINY, weights="xnor", seed=seed), xnor, 0.37)
         finish(published / f"tuberlin-resnet18-fbin-dab{suffix}", replace(TINY, seed=seed), dab, 0.38)
     said = " ".join(find_table2(scale).remarks)
     assert "DAB-Net is behind XNOR-Net (-10.0 points)" in said

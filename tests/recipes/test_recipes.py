@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 
 from dabnet._settings import Within
+from dabnet.binarizers.choices import translate_names
 from dabnet.errors import InputError
 from dabnet.recipes import FOLDER, describe, find_recipe, read_settings, recipe_names
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
@@ -19,11 +20,11 @@ RESOLVED = json.loads((Path(__file__).parent / "resolved.json").read_text())
 """What every recipe said when each file still listed every setting: what most have in common, and the differences."""
 
 VARIANTS = {
-    "fprec": ("fprec", "dab"),
-    "wbin-bwn": ("wbin", "xnor"),
-    "fbin-xnor": ("fbin", "xnor"),
-    "wbin-dab": ("wbin", "dab"),
-    "fbin-dab": ("fbin", "dab"),
+    "fprec": ("real", "real"),
+    "wbin-bwn": ("xnor", "real"),
+    "fbin-xnor": ("xnor", "sign"),
+    "wbin-dab": ("dab", "real"),
+    "fbin-dab": ("dab", "sign"),
 }
 PAPER = [
     f"{data}-{network}-{variant}"
@@ -36,7 +37,7 @@ PAPER = [
 @pytest.mark.parametrize("name", RESOLVED["recipes"])
 def test_a_recipe_resolves_to_the_settings_that_it_always_had(name: str) -> None:
     resolved, defaults = load_recipe(name).to_dict(), Recipe().to_dict()
-    before = {**RESOLVED["common"], **RESOLVED["recipes"][name]}
+    before = translate_names({**RESOLVED["common"], **RESOLVED["recipes"][name]})
     assert {key: resolved[key] for key in before} == before
     added = resolved.keys() - before.keys()
     assert {key: resolved[key] for key in added} == {key: defaults[key] for key in added}
@@ -54,7 +55,7 @@ def test_a_recipe_says_what_its_name_says_in_one_line_and_repeats_nothing(name: 
     recipe = load_recipe(name)
     for variant, names in VARIANTS.items():
         if name.endswith(variant):
-            assert (recipe.precision, recipe.method) == names
+            assert (recipe.weights, recipe.activations) == names
             assert recipe.network.replace("_", "-") in name
     assert describe(name).endswith(".")
     own = tomllib.loads(find_recipe(name).read_text())

@@ -190,7 +190,7 @@ def test_a_network_is_tuned_on_classes_of_ones_own(finished: Path, small_set: Pa
 
 def test_what_has_the_same_name_and_shape_is_taken_over_and_the_rest_stays_new(finished: Path) -> None:
     start = load_model(finished).net
-    for recipe, classes in ((TINY, 3), (dataclasses.replace(TINY, precision="fprec"), 5)):
+    for recipe, classes in ((TINY, 3), (dataclasses.replace(TINY, weights="real", activations="real"), 5)):
         net = build(**recipe.network_settings(classes))
         before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
         taken, new = take_over(net, start)

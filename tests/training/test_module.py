@@ -130,7 +130,7 @@ def test_scribbles_pull_towards_equal_chances_and_count_as_neither_right_nor_wro
 
 
 def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> None:
-    recipe = dataclasses.replace(TINY, precision="fprec")
+    recipe = dataclasses.replace(TINY, weights="real", activations="real")
     net = build(**recipe.network_settings(5))
     training = Training(net, recipe, steps_an_epoch=1)
     training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
@@ -154,7 +154,7 @@ def test_a_number_that_a_sign_hides_from_the_loss_is_found_at_the_end_of_the_epo
 
 
 def test_a_layer_whose_output_overflows_is_named() -> None:
-    recipe = dataclasses.replace(TINY, precision="fprec")
+    recipe = dataclasses.replace(TINY, weights="real", activations="real")
     net = build(**recipe.network_settings(5))
     head = [name for name, module in net.named_modules() if isinstance(module, torch.nn.Linear)][-1]
     training = Training(net, recipe, steps_an_epoch=1)

@@ -18,10 +18,10 @@ def test_a_recipe_survives_being_written() -> None:
 def test_changes_are_read_as_toml_or_as_text() -> None:
     changes = ["epochs=3", "method=xnor", "width=1", "centre=false", 'classes=["cat", "dog"]', "crop_scale = [0.8, 1]"]
     recipe = change_recipe(Recipe(), changes)
-    assert (recipe.epochs, recipe.method, recipe.width, recipe.centre) == (3, "xnor", 1.0, False)
+    assert (recipe.epochs, recipe.weights, recipe.width, recipe.centre) == (3, "xnor", 1.0, False)
     assert (recipe.classes, recipe.crop_scale) == (["cat", "dog"], (0.8, 1))
     untouched = {field.name for field in dataclasses.fields(Recipe)} - {
-        "epochs", "method", "width", "centre", "classes", "crop_scale",
+        "epochs", "weights", "width", "centre", "classes", "crop_scale",
     }  # fmt: skip
     assert all(getattr(recipe, name) == getattr(Recipe(), name) for name in untouched)
 
@@ -34,7 +34,9 @@ def test_changes_are_read_as_toml_or_as_text() -> None:
         ("epochs=0", "epochs must be from 1 to"),
         ("epochs=2.5", "epochs must be a whole number"),
         ("epochs=many", "epochs must be from"),
-        ("precision=bin", "precision must be one of fprec, wbin, fbin, not 'bin'. Did you mean"),
+        ("precision=bin", "'bin' is not a precision: choose one of fprec, wbin, fbin. Did you mean"),
+        ("weights=dap", "the recipe's weights must be one of real, dab, xnor, bnn, not 'dap'. Did you mean 'dab'?"),
+        ("activations=int8", "activations='int8' is not available yet: choose real or sign."),
         ("gradient=exakt", "Did you mean 'exact'?"),
         ("schedule=linear", "schedule must be one of steps, one-cycle, cosine, not 'linear'"),
         ("size=3", "the rasterizer's size must be from 8"),

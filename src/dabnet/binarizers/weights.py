@@ -23,13 +23,14 @@ Binarizing is a custom operator, so `torch.compile` keeps it in the graph.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dabnet import _native
-from dabnet.binarizers.choices import Method, WeightGradient
+from dabnet.binarizers.choices import Method, WeightGradient, Weights
+from dabnet.binarizers.rows import from_rows, is_channels_last, select, to_rows
 from dabnet.binarizers.split import Split, optimal_split
 from dabnet.binarizers.sweep import sweep_split
 from dabnet.errors import InputError, check_choice
@@ -44,6 +45,43 @@ class TwoValues(NamedTuple):
     """(filters, 1)"""
     beta: Tensor
     """(filters, 1)"""
+
+
+class WeightQuantizer(nn.Module):
+    """What makes a layer's weights binary: the formula of the two values, and what stands for its gradient.
+
+    A subclass has both, on weights as rows, (filters, n); a line in `QUANTIZERS` gives it its name. It may own
+    parameters.
+    """
+
+    METHOD: ClassVar[Method]
+    GRADIENTS: ClassVar[dict[str, Callable[[Tensor, Tensor, TwoValues], Tensor]]]
+    """Each gradient by name, of g = dC/dw~ (filters, n), the weights and what they became; the first is the default."""
+
+    def __init__(self, gradient: WeightGradient | None = None) -> None:
+        super().__init__()
+        gradient = default_gradient(self.METHOD) if gradient is None else gradient
+        check_gradient(self.METHOD, gradient)
+        self.gradient: WeightGradient = gradient
+
+    @staticmethod
+    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+        """Return the binary weights of (filters, n) real ones, and what they are made of."""
+        raise NotImplementedError
+
+    def forward(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> Tensor:
+        """(filters, ...) -> the same shape, with two values per filter; as `binarize` does."""
+        binary: Tensor = _binarize(weight, self.METHOD, self.gradient, low_count, layer)[0]
+        return binary
+
+    def with_values(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> tuple[Tensor, TwoValues]:
+        """Do as `forward`, and return the mask and the two values as well; those have no gradient."""
+        binary, mask, alpha, beta = _binarize(weight, self.METHOD, self.gradient, low_count, layer)
+        return binary, TwoValues(from_rows(mask, weight).flatten(1), alpha.detach(), beta.detach())
+
+    def extra_repr(self) -> str:
+        """Tell the gradient."""
+        return f"gradient={self.gradient}"
 
 
 def binarize(
@@ -71,32 +109,27 @@ def binarize(
     return binary
 
 
-def binarize_with_values(
-    weight: Tensor,
-    method: Method = "dab",
-    gradient: WeightGradient | None = None,
-    *,
-    low_count: Tensor | None = None,
-    layer: str = "",
-) -> tuple[Tensor, TwoValues]:
-    """Do as `binarize`, and give the mask and the two values as well; those have no gradient."""
-    gradient = default_gradient(method) if gradient is None else gradient
-    check_gradient(method, gradient)
-    binary, mask, alpha, beta = _binarize(weight, method, gradient, low_count, layer)
-    return binary, TwoValues(_from_rows(mask, weight).flatten(1), alpha.detach(), beta.detach())
-
-
 def two_values(
     weight: Tensor, method: Method = "dab", *, low_count: Tensor | None = None, layer: str = ""
 ) -> TwoValues:
-    """Give the mask and the two values that `binarize` builds its answer from."""
-    return binarize_with_values(weight.detach(), method, low_count=low_count, layer=layer)[1]
+    """Return the mask and the two values that `binarize` builds its answer from."""
+    check_choice("method", method, get_args(Method))
+    return QUANTIZERS[method]().with_values(weight.detach(), low_count, layer)[1]
+
+
+def weight_quantizer(weights: Weights, gradient: WeightGradient | None = None) -> WeightQuantizer | None:
+    """Return what makes weights binary; None where they stay real.
+
+    >>> weight_quantizer("dab")
+    DabWeights(gradient=paper)
+    """
+    return None if weights == "real" else QUANTIZERS[weights](gradient)
 
 
 def default_gradient(method: Method) -> WeightGradient:
     """Return the gradient that is used where none is chosen: the paper's, if the method has it."""
     check_choice("method", method, get_args(Method))
-    gradients = _METHODS[method].gradients
+    gradients = QUANTIZERS[method].GRADIENTS
     return "paper" if "paper" in gradients else "ste"
 
 
@@ -104,13 +137,13 @@ def check_gradient(method: Method, gradient: WeightGradient) -> None:
     """Raise an `InputError` unless `method` knows `gradient`."""
     check_choice("method", method, get_args(Method))
     check_choice("gradient of weights", gradient, get_args(WeightGradient))
-    if gradient not in _METHODS[method].gradients:
-        known = ", ".join(_METHODS[method].gradients)
+    if gradient not in QUANTIZERS[method].GRADIENTS:
+        known = ", ".join(QUANTIZERS[method].GRADIENTS)
         raise InputError(f"method '{method}' has no '{gradient}' gradient: choose one of {known}.")
 
 
 def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str = "") -> Tensor:
-    """Give the size of the group of smaller weights, (filters,), best within `reach` of `low_count`; -1 is no limit."""
+    """Return the size of the group of smaller weights, (filters,), best within `reach` of `low_count` (-1: any)."""
     w = weight.detach().reshape(len(weight), -1)
     split = _split(w, (low_count - reach, _no_limit(low_count + reach, low_count, w)), layer)
     return torch.where(split.alpha < split.beta, split.k, w.shape[1] - split.k)
@@ -128,60 +161,9 @@ def _no_limit(most: Tensor, low_count: Tensor, w: Tensor) -> Tensor:
     return most.masked_fill(low_count < 0, w.shape[1])
 
 
-def _dab(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
-    low_counts = None if low_count is None else (low_count, _no_limit(low_count, low_count, w))
-    binary = torch.empty_like(w, memory_format=torch.contiguous_format) if w.dtype == torch.float32 else None
-    split = _split(w, low_counts, layer, binary)
-    values = TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
-    return _select(*values) if binary is None else binary, values
-
-
-def _xnor(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
-    return _signed(w, w.abs().mean(dim=1, keepdim=True))
-
-
-def _bnn(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
-    return _signed(w, w.new_ones(len(w), 1))
-
-
 def _signed(w: Tensor, alpha: Tensor) -> tuple[Tensor, TwoValues]:
     values = TwoValues(w >= 0, alpha, -alpha)
-    return _select(*values), values
-
-
-def _is_channels_last(weight: Tensor) -> bool:
-    return weight.ndim == 4 and not weight.is_contiguous() and weight.is_contiguous(memory_format=torch.channels_last)
-
-
-def _to_rows(tensor: Tensor, weight: Tensor) -> Tensor:
-    """Give a tensor of the weight's shape as (filters, n), in the order that the weight has in memory, which is free.
-
-    The two values do not depend on the order of a filter's weights.
-    """
-    if _is_channels_last(weight):
-        tensor = tensor.permute(0, 2, 3, 1)
-    return tensor.reshape(len(weight), -1)
-
-
-def _from_rows(rows: Tensor, weight: Tensor) -> Tensor:
-    """Undo `_to_rows`."""
-    if _is_channels_last(weight):
-        filters, channels, height, width = weight.shape
-        return rows.reshape(filters, height, width, channels).permute(0, 3, 1, 2)
-    return rows.reshape(weight.shape)
-
-
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def _select(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """Do as `torch.where` for a mask (filters, n) and two columns (filters, 1), several times faster.
-
-    no ^ (mask * (yes ^ no)), on the bits of the numbers: exact, with one new tensor, and vector code throughout.
-    """
-    bits = _BITS[yes.element_size()]
-    yes_bits, no_bits = yes.contiguous().view(bits), no.contiguous().view(bits)
-    return mask.to(bits).mul_(yes_bits ^ no_bits).bitwise_xor_(no_bits).view(yes.dtype)
+    return select(*values), values
 
 
 # The gradients work in place where they can: on large layers new memory costs more than the arithmetic.
@@ -206,64 +188,102 @@ def _is_clamped(w: Tensor) -> bool:
     return bool(low >= -1) and bool(high <= 1)
 
 
-def _dab_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    mask, alpha, beta = values
-    if w.dtype == g.dtype == torch.float32 and w.device.type == "cpu":
-        out = torch.empty_like(w, memory_format=torch.contiguous_format)
-        _native.paper_gradient(
-            g.contiguous().numpy(),
-            w.detach().contiguous().numpy(),
-            mask.view(torch.uint8).numpy(),
-            alpha.flatten().numpy(),
-            beta.flatten().numpy(),
-            torch.get_num_threads(),
-            out.numpy(),
-        )
-        return out
-    k, rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
-    return _ste(g, w, values).mul_(_select(mask, alpha.abs(), beta.abs())).addcmul_(g, _select(mask, k, rest))
+class DabWeights(WeightQuantizer):
+    """DAB-Net's: the optimal split."""
+
+    METHOD = "dab"
+
+    @staticmethod
+    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+        """Return what the optimal split, or the prescribed one, leaves of (filters, n) weights."""
+        low_counts = None if low_count is None else (low_count, _no_limit(low_count, low_count, w))
+        binary = torch.empty_like(w, memory_format=torch.contiguous_format) if w.dtype == torch.float32 else None
+        split = _split(w, low_counts, layer, binary)
+        values = TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
+        return select(*values) if binary is None else binary, values
+
+    @staticmethod
+    def paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+        """Return Theorem 4's gradient."""
+        mask, alpha, beta = values
+        if w.dtype == g.dtype == torch.float32 and w.device.type == "cpu":
+            out = torch.empty_like(w, memory_format=torch.contiguous_format)
+            _native.paper_gradient(
+                g.contiguous().numpy(),
+                w.detach().contiguous().numpy(),
+                mask.view(torch.uint8).numpy(),
+                alpha.flatten().numpy(),
+                beta.flatten().numpy(),
+                torch.get_num_threads(),
+                out.numpy(),
+            )
+            return out
+        k, rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
+        return _ste(g, w, values).mul_(select(mask, alpha.abs(), beta.abs())).addcmul_(g, select(mask, k, rest))
+
+    @staticmethod
+    def exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+        """Return the values' true derivative, and a stand-in for the mask's."""
+        mask, alpha, beta = values
+        k, rest = _group_sizes(mask)
+        alpha_sum = (g * mask).sum(dim=1, keepdim=True)
+        beta_sum = g.sum(dim=1, keepdim=True) - alpha_sum
+        group_mean = select(mask, alpha_sum / k, beta_sum / rest)
+        return _ste(g, w, values).mul_((alpha - beta).abs() / 2).add_(group_mean)
+
+    GRADIENTS: ClassVar = {"paper": paper, "exact": exact, "ste": _ste}
 
 
-def _dab_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    mask, alpha, beta = values
-    k, rest = _group_sizes(mask)
-    alpha_sum = (g * mask).sum(dim=1, keepdim=True)
-    beta_sum = g.sum(dim=1, keepdim=True) - alpha_sum
-    group_mean = _select(mask, alpha_sum / k, beta_sum / rest)
-    return _ste(g, w, values).mul_((alpha - beta).abs() / 2).add_(group_mean)
+class XnorWeights(WeightQuantizer):
+    """XNOR-Net's: the signs, times the mean magnitude."""
+
+    METHOD = "xnor"
+
+    @staticmethod
+    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+        """Return signs and mean magnitudes of (filters, n) weights."""
+        return _signed(w, w.abs().mean(dim=1, keepdim=True))
+
+    @staticmethod
+    def paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+        """Return XNOR-Net's gradient."""
+        if _is_clamped(w):
+            return g * (values.alpha + 1 / w.shape[1])
+        return _ste(g, w, values).mul_(values.alpha).add_(g / w.shape[1])
+
+    @staticmethod
+    def exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
+        """Return the values' true derivative, and a stand-in for the mask's."""
+        one = torch.ones_like(values.alpha)
+        signs = select(values.mask, one, -one)
+        mean = (g * signs).mean(dim=1, keepdim=True)
+        return _ste(g, w, values).mul_(values.alpha).addcmul_(signs, mean)
+
+    GRADIENTS: ClassVar = {"paper": paper, "exact": exact, "ste": _ste}
 
 
-def _xnor_paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    if _is_clamped(w):
-        return g * (values.alpha + 1 / w.shape[1])
-    return _ste(g, w, values).mul_(values.alpha).add_(g / w.shape[1])
+class BnnWeights(WeightQuantizer):
+    """BNN's: the signs."""
+
+    METHOD = "bnn"
+
+    @staticmethod
+    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+        """Return signs of (filters, n) weights."""
+        return _signed(w, w.new_ones(len(w), 1))
+
+    GRADIENTS: ClassVar = {"ste": _ste}
 
 
-def _xnor_exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    one = torch.ones_like(values.alpha)
-    signs = _select(values.mask, one, -one)
-    mean = (g * signs).mean(dim=1, keepdim=True)
-    return _ste(g, w, values).mul_(values.alpha).addcmul_(signs, mean)
-
-
-class _MethodFormulas(NamedTuple):
-    forward: Callable[[Tensor, Tensor | None, str], tuple[Tensor, TwoValues]]
-    gradients: dict[str, Callable[[Tensor, Tensor, TwoValues], Tensor]]
-
-
-_METHODS: dict[str, _MethodFormulas] = {
-    "dab": _MethodFormulas(_dab, {"paper": _dab_paper, "exact": _dab_exact, "ste": _ste}),
-    "xnor": _MethodFormulas(_xnor, {"paper": _xnor_paper, "exact": _xnor_exact, "ste": _ste}),
-    "bnn": _MethodFormulas(_bnn, {"ste": _ste}),
-}
+QUANTIZERS: dict[str, type[WeightQuantizer]] = {"dab": DabWeights, "xnor": XnorWeights, "bnn": BnnWeights}
 
 
 @torch.library.custom_op("dabnet::binarize", mutates_args=())
 def _binarize(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    binary, values = _METHODS[method].forward(_to_rows(weight, weight), low_count, layer)
-    return _from_rows(binary, weight), *values
+    binary, values = QUANTIZERS[method].find(to_rows(weight, weight), low_count, layer)
+    return from_rows(binary, weight), *values
 
 
 @_binarize.register_fake
@@ -271,7 +291,7 @@ def _(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     filters = weight.shape[0]
-    layout = torch.channels_last if _is_channels_last(weight) else torch.contiguous_format
+    layout = torch.channels_last if is_channels_last(weight) else torch.contiguous_format
     binary = torch.empty_like(weight, memory_format=layout)
     mask = weight.new_empty((filters, weight[0].numel()), dtype=torch.bool)
     return binary, mask, weight.new_empty((filters, 1)), weight.new_empty((filters, 1))
@@ -291,13 +311,13 @@ def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
 def _gradient(
     grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, method: str, gradient: str
 ) -> Tensor:
-    formula = _METHODS[method].gradients[gradient]
-    return _from_rows(formula(_to_rows(grad, weight), _to_rows(weight, weight), TwoValues(mask, alpha, beta)), weight)
+    formula = QUANTIZERS[method].GRADIENTS[gradient]
+    return from_rows(formula(to_rows(grad, weight), to_rows(weight, weight), TwoValues(mask, alpha, beta)), weight)
 
 
 @_gradient.register_fake
 def _(grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, method: str, gradient: str) -> Tensor:
-    layout = torch.channels_last if _is_channels_last(weight) else torch.contiguous_format
+    layout = torch.channels_last if is_channels_last(weight) else torch.contiguous_format
     return torch.empty_like(weight, memory_format=layout)
 
 

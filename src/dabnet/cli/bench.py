@@ -14,6 +14,7 @@ from rich.table import Table
 from dabnet._lazy import load
 from dabnet.benching.engines import ENGINES, OURS, check_engines
 from dabnet.benching.measure import Comparison, compare
+from dabnet.cli import named
 from dabnet.errors import InputError, suggest
 from dabnet.packed import find_model, is_packed, read_model
 
@@ -34,11 +35,14 @@ def bench(
     batches: Annotated[str, typer.Option(help="Sketches at once, for the throughput.")] = "1,8,64",
     runs: Annotated[int, typer.Option(help="Timed runs of each engine.", min=5)] = 100,
     chart: Annotated[Path | None, typer.Option(help="Draw time, file and memory as bars: a PNG file.")] = None,
-    precision: Annotated[str, typer.Option(help="Of a network given by name: fprec, wbin or fbin.")] = "fbin",
-    method: Annotated[str, typer.Option(help="Of a network given by name: dab, xnor or bnn.")] = "dab",
-    classes: Annotated[int, typer.Option(help="Of a network given by name.")] = 250,
-    width: Annotated[float, typer.Option(help="Of a network given by name: factor on all channels.")] = 1.0,
-    size: Annotated[int | None, typer.Option(help="Of a network given by name: pixels a side.")] = None,
+    weights: named.Weights = None,
+    activations: named.Activations = None,
+    precision: named.Precision = None,
+    method: named.Method = None,
+    classes: named.Classes = 250,
+    width: named.Width = 1.0,
+    size: named.Size = None,
+    changes: named.Changes = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
     """Time a model in dabnet's runtime and its real-valued twin in other engines, on the same sketches.
@@ -54,7 +58,7 @@ def bench(
     check_engines(names)
     if chart is not None:
         draw = load("dabnet.benching.chart").draw_comparison
-    settings = {"precision": precision, "method": method, "width": width, "input_size": size}
+    settings = named.build_settings(weights, activations, precision, method, changes, width=width, input_size=size)
     console = Console(quiet=as_json, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

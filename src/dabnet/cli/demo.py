@@ -23,7 +23,7 @@ from torch import nn
 
 from dabnet._files import write_beside
 from dabnet.binarizers import binarize
-from dabnet.binarizers.choices import Method, Precision
+from dabnet.binarizers.choices import Method, Precision, translate_names
 from dabnet.errors import InputError
 from dabnet.exporting.summary import summary
 from dabnet.networks.convert import binary_layers
@@ -131,8 +131,9 @@ def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
 def _recipe(kind: Kind, epochs: int, seed: int) -> Recipe:
     """Give the recipe of all three, small enough for two cores."""
     return Recipe(
-        network="resnet18", precision=kind.precision, method=kind.method, width=0.25, shortcuts="conv", size=48,
-        pen=0.05, epochs=epochs, batch_size=64, learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,
+        network="resnet18", width=0.25, shortcuts="conv", size=48, pen=0.05, epochs=epochs, batch_size=64,
+        learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,
+        **translate_names({"precision": kind.precision, "method": kind.method}),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -38,7 +38,7 @@ class LayerSummary:
     binary_macs: int = 0
     """Multiply-adds of one bit by one bit, for one sketch."""
     one_bit_macs: int = 0
-    """Multiply-adds of a one-bit weight by a real input."""
+    """Multiply-adds of one bit by a real number: of a weight by an input, or of a sign by a weight."""
     real_macs: int = 0
     k_share: float | None = None
     """K/n, the share of weights that take alpha, over all filters."""
@@ -59,6 +59,8 @@ class Summary:
     """Of the file that `export` writes; where the network cannot be packed, about what its numbers would take."""
     why_not_packed: str | None = None
     """What keeps the network from being packed."""
+    not_counted: dict[str, str] = field(default_factory=dict)
+    """The layers with weights whose multiply-adds are not in the table, each with the reason."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain numbers and strings, for JSON."""
@@ -73,11 +75,12 @@ class Summary:
         parameters = sum(layer.one_bit_parameters for layer in self.layers)
         real_parameters = sum(layer.real_parameters for layer in self.layers)
         note = f"\n              (about: it cannot be packed, for {self.why_not_packed})" if self.why_not_packed else ""
+        missing = "".join(f"\nnot counted   {name or 'the network'}: {why}" for name, why in self.not_counted.items())
         return text.getvalue() + (
             f"parameters    {parameters:,} of 1 bit, {real_parameters:,} of 32 bit\n"
             f"multiply-adds {binary:,} of 1 bit by 1, {one_bit:,} of 1 bit by 32, {real:,} of 32 bit by 32\n"
             f"size          {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
-            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller{note}"
+            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller{note}{missing}"
         )
 
     __repr__ = __str__
@@ -112,6 +115,7 @@ def summary(
 
     `bytes` is the size of the file that `dabnet.export` writes with the same arguments. A layer's bytes are what it
     takes there; the header and the labels take the rest, and a norm that became part of its neighbour takes none.
+    `not_counted` names the layers whose multiply-adds are missing, such as an `nn.LSTM`.
 
     >>> from dabnet.networks.layers import BinaryLinear
     >>> s = summary(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), BinaryLinear(32, 8)), input_size=(1, 8, 8))
@@ -140,15 +144,16 @@ def summary(
         for handle in handles:
             handle.remove()
     rows = list(layers.values())
+    not_counted = {row.name: why for module, row in layers.items() if (why := _why_not_counted(module, row))}
     float_bytes = BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point())
     try:
         model = lower(net, input_size, labels or (), raster).model
     except UnsupportedError as problem:
-        return Summary(rows, float_bytes, sum(row.bytes for row in rows), str(problem).rstrip("."))
+        return Summary(rows, float_bytes, sum(row.bytes for row in rows), str(problem).rstrip("."), not_counted)
     for row in rows:
         nodes = [node for node in model.nodes if node.name == row.name]
         row.bytes = sum(found.nbytes for node in nodes for _, found in node.arrays())
-    return Summary(rows, float_bytes, len(to_bytes(model)))
+    return Summary(rows, float_bytes, len(to_bytes(model)), None, not_counted)
 
 
 @torch.no_grad()
@@ -163,7 +168,10 @@ def _describe(name: str, module: nn.Module) -> LayerSummary:
     own = sum(p.numel() for p in module.parameters(recurse=False))
     if isinstance(module, BinaryLayer):
         filters, n = len(module.weight), module.weights_a_filter
-        row.kind = f"{type(module).__name__} {module.precision} {module.method}"
+        row.kind = f"{type(module).__name__} {module.settings.weights} {module.settings.activations}"
+        if not module.has_binary_weights:
+            row.real_parameters, row.bytes = own, own * BYTES_A_FLOAT
+            return row
         row.one_bit_parameters = filters * n
         row.real_parameters = own - filters * n + 2 * filters
         row.k_share = float(module.two_values().mask.double().mean())
@@ -175,16 +183,26 @@ def _describe(name: str, module: nn.Module) -> LayerSummary:
     return row
 
 
+def _why_not_counted(module: nn.Module, row: LayerSummary) -> str | None:
+    """Say why the multiply-adds of a layer with weights are not in its row; None if they are, or if it has no such."""
+    if all(parameter.ndim < 2 for parameter in module.parameters(recurse=False)):
+        return None
+    if not isinstance(module, nn.Conv2d | nn.Linear):
+        return f"the multiply-adds of a {type(module).__name__} are none that summary knows"
+    return "it was not called" if row.output_shape is None else None
+
+
 def _count_macs(row: LayerSummary, module: nn.Module, output: Tensor) -> None:
     if not isinstance(module, nn.Conv2d | nn.Linear):
         return
     macs = output[0].numel() * module.weight[0].numel()
-    if not isinstance(module, BinaryLayer):
-        row.real_macs += macs
-    elif module.precision == "fbin":
+    bits = isinstance(module, BinaryLayer) and (module.has_binary_weights + module.has_signs)
+    if bits == 2:
         row.binary_macs += macs
-    else:
+    elif bits == 1:
         row.one_bit_macs += macs
+    else:
+        row.real_macs += macs
 
 
 def _count(value: int) -> str:

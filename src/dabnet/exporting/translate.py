@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
+from dabnet.binarizers.activations import RSign, Sign
 from dabnet.errors import UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
+from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
 from dabnet.packed import nodes
 from dabnet.packed.nodes import Node
@@ -25,11 +27,16 @@ from dabnet.packed.nodes import Node
 Floats = NDArray[np.float64]
 
 
+Part = Literal["output", "sign", "shifted", "bent"]
+"""What a step of the network's graph returns, or what is found inside it: the sign in a binary layer; in an RPReLU what
+it bends, with the first shift, and what that becomes, without the second."""
+
+
 class Source(NamedTuple):
-    """Where in the network a value is found: what a step of its graph gives, or the sign inside a binary layer."""
+    """Where in the network a value is found."""
 
     step: str
-    is_sign: bool = False
+    part: Part = "output"
 
 
 @dataclass(eq=False)
@@ -181,18 +188,15 @@ def _bias(layer: nn.Conv2d | nn.Linear) -> dict[str, Floats]:
 def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
     before = walk.first(node)
     name = _name(node)
-    if layer.precision == "fbin":
-        channels = _shape_before(node)[0]
-        sign = Step(nodes.Sign, [before], Source(node.name, is_sign=True), name, thresholds=Thresholds.zeros(channels))
-        if layer.norm is not None:
-            scale, shift = _norm_numbers(walk, node, layer.norm)
-            sign.thresholds = Thresholds.zeros(channels).before_affine(scale, shift)
-        before = sign
+    if not layer.has_binary_weights:
+        raise walk.unsupported(node, "multiplies signs by real weights")
+    if layer.has_signs:
+        before = Step(nodes.Sign, [before], Source(node.name, "sign"), name, thresholds=_thresholds(walk, node, layer))
     mask, alpha, beta = layer.two_values()
     signs = mask.reshape(layer.weight.shape).cpu().numpy()
     if isinstance(layer, BinaryConv2d):
         settings = _conv_settings(walk, node, layer)
-        if layer.pad_value and layer.precision == "wbin":
+        if layer.pad_value and not layer.has_signs:
             raise walk.unsupported(node, "pads real numbers with 1")
         settings |= {"pad_value": layer.pad_value}
         signs = signs.transpose(0, 2, 3, 1)
@@ -213,6 +217,18 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
         },
         signs=signs.reshape(len(signs), -1),
     )
+
+
+def _thresholds(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Thresholds:
+    """Return where the signs of a layer's inputs change, by what it learned and by the norm before."""
+    thresholds = Thresholds.zeros(_shape_before(node)[0])
+    if isinstance(layer.quantize_input, RSign):
+        thresholds = replace(thresholds, at=_numpy(layer.quantize_input.threshold))
+    elif type(layer.quantize_input) is not Sign:
+        raise walk.unsupported(node, f"makes its inputs binary by {type(layer.quantize_input).__name__}")
+    if layer.norm is not None:
+        thresholds = thresholds.before_affine(*_norm_numbers(walk, node, layer.norm))
+    return thresholds
 
 
 def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> Step:
@@ -261,6 +277,17 @@ def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> Step:
 def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> Step:
     slope = np.broadcast_to(_numpy(layer.weight), (_shape_before(node)[0],))
     return Step(nodes.PRelu, [walk.first(node)], Source(node.name), _name(node), {}, {"slope": slope})
+
+
+def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> Step:
+    """Return a shift, a PReLU and a shift."""
+    name, slope = _name(node), _numpy(layer.weight)
+    before, after = (
+        {"scale": np.ones_like(slope), "shift": _numpy(s)} for s in (layer.shift_before, layer.shift_after)
+    )
+    shifted = Step(nodes.Affine, [walk.first(node)], Source(node.name, "shifted"), name, {}, before)
+    bent = Step(nodes.PRelu, [shifted], Source(node.name, "bent"), name, {}, {"slope": slope})
+    return Step(nodes.Affine, [bent], Source(node.name), name, {}, after)
 
 
 def _pool(
@@ -383,6 +410,7 @@ MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], Step]] = {
     nn.MaxPool2d: _max_pool,
     nn.PReLU: _prelu,
     nn.ReLU: _ignoring_layer(_relu),
+    RPReLU: _rprelu,
     nn.ReLU6: lambda walk, node, _: _clamp(walk, node, 0.0, 6.0),
 }
 """The modules that have a packed twin, beside binary layers."""

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from dabnet.binarizers.activations import sign
 from dabnet.errors import InputError
 from dabnet.exporting.lower import Lowered, lower
 from dabnet.exporting.translate import Source
+from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.packed.model import Model
@@ -174,9 +174,15 @@ class _Recorder(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
-        if isinstance(layer, BinaryLayer) and layer.precision == "fbin":
+        if isinstance(layer, BinaryLayer) and layer.has_signs:
             (x,), _ = self.fetch_args_kwargs_from_env(n)
-            self.found[Source(n.name, is_sign=True)] = sign(layer._normalize(x)).cpu().numpy()
+            self.found[Source(n.name, "sign")] = layer._binary_input(x).cpu().numpy()
+        if isinstance(layer, RPReLU):
+            (x,), _ = self.fetch_args_kwargs_from_env(n)
+            shifted, bent = layer.shift(x), layer.bend(layer.shift(x))
+            self.found[Source(n.name, "shifted")], self.found[Source(n.name, "bent")] = (
+                shifted.cpu().numpy(), bent.cpu().numpy()
+            )  # fmt: skip
         result = super().run_node(n)
         if isinstance(result, Tensor):
             self.found[Source(n.name)] = result.cpu().numpy()

@@ -1,54 +1,22 @@
-"""What the three networks are built of: one unit of convolution, norm and ReLU for every precision and method.
+"""What the three networks are built of: one unit of convolution, norm and ReLU for all weights and activations.
 
-For "fprec" and "wbin" the order is convolution -> batch norm -> ReLU. For "fbin" it is XNOR-Net's, batch norm -> sign
--> convolution -> ReLU: what comes out of a ReLU is never negative, and its sign says nothing until a norm centred it.
+For real activations the order is convolution -> batch norm -> ReLU. For signs it is XNOR-Net's, batch norm -> sign ->
+convolution -> ReLU: what comes out of a ReLU is never negative, and its sign says nothing until a norm centred it.
+Where the sign's threshold is learned, it does that instead, and the order is ReActNet's: sign -> convolution -> batch
+norm -> ReLU.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import asdict
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
-from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear, BinarySettings
-
-Shortcuts = Literal["block", "conv"]
-"""What a shortcut of a residual network leads around: a block of two convolutions, or every convolution."""
-
-
-@dataclass(frozen=True)
-class NetworkSettings:
-    """Everything that tells one network from another; `dabnet.networks.catalog.build` explains it."""
-
-    name: str
-    classes: int
-    precision: Precision
-    method: Method
-    width: float
-    input_size: int
-    shortcuts: Shortcuts
-    real_last: bool
-    gradient: WeightGradient
-    input_gradient: SignGradient
-    max_k_step: float | None
-
-    def channels(self, count: int) -> int:
-        """How many channels stand for `count` at this width: a multiple of 8, at least 8."""
-        return max(8, round(count * self.width / 8) * 8)
-
-    @property
-    def binary(self) -> BinarySettings:
-        """What a binary layer is told."""
-        return {
-            "precision": self.precision,
-            "method": self.method,
-            "gradient": self.gradient,
-            "input_gradient": self.input_gradient,
-            "max_k_step": self.max_k_step,
-        }
+from dabnet.networks.activations import RPReLU
+from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
+from dabnet.networks.settings import NetworkSettings, Nonlinearity
 
 
 class Network(nn.Module):
@@ -67,7 +35,8 @@ class Network(nn.Module):
         """Name the binary layers by their place in the network, and start all weights.
 
         Convolutions start as Kaiming normal by fan out, as the paper's code does, norms as 1 and 0. The linear layer
-        starts by fan in, so that the first logits are of size 1 for any number of classes.
+        starts by fan in, so that the first logits are of size 1 for any number of classes. Layers with binary weights
+        start with the deviation `binary_start`, where one is given.
         """
         for name, module in self.named_modules():
             if isinstance(module, BinaryLayer):
@@ -78,6 +47,10 @@ class Network(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="linear")
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
+        start = self.settings["binary_start"]
+        for module in self.modules():
+            if start is not None and isinstance(module, BinaryLayer) and module.has_binary_weights:
+                nn.init.normal_(module.weight, std=start)
 
 
 def real_unit(inputs: int, filters: int, kernel: int, stride: int = 1, padding: int = 0) -> nn.Sequential:
@@ -100,35 +73,48 @@ def unit(
     relu: bool = True,
     dropout: float = 0.0,
 ) -> nn.Sequential:
-    """A convolution with its norm and, unless told otherwise, its ReLU, in the order that the precision asks for.
+    """A convolution with its norm and, unless told otherwise, its nonlinearity, in the order that the inputs ask for.
 
     `dropout` is of the inputs, where they are real numbers. There is none before a sign: a value that is dropped falls
     below the mean, others rise above it, and their signs would tell which were dropped rather than what they were.
     """
     parts: dict[str, nn.Module] = {}
-    if settings.precision == "fbin":
-        parts["conv"] = BinaryConv2d(inputs, filters, kernel, stride, padding, norm=True, **settings.binary)
+    norm_first = has_norm_before_sign(settings)
+    if dropout and not settings.has_signs:
+        parts["dropout"] = nn.Dropout(dropout)
+    if settings.has_signs or settings.weights != "real":
+        parts["conv"] = BinaryConv2d(inputs, filters, kernel, stride, padding, norm=norm_first, settings=settings.layer)
     else:
-        if dropout:
-            parts["dropout"] = nn.Dropout(dropout)
-        if settings.precision == "wbin":
-            parts["conv"] = BinaryConv2d(inputs, filters, kernel, stride, padding, **settings.binary)
-        else:
-            parts["conv"] = nn.Conv2d(inputs, filters, kernel, stride, padding, bias=False)
+        parts["conv"] = nn.Conv2d(inputs, filters, kernel, stride, padding, bias=False)
+    if not norm_first:
         parts["norm"] = nn.BatchNorm2d(filters)
     if relu:
-        parts["relu"] = nn.ReLU()
+        parts["relu"] = nonlinearity(settings, filters)
     return named(**parts)
+
+
+def has_norm_before_sign(settings: NetworkSettings) -> bool:
+    """Whether a norm decides where the signs change; else they are real, or learn that themselves."""
+    return settings.has_signs and settings.threshold == "zero"
+
+
+def nonlinearity(settings: NetworkSettings, channels: int, default: Nonlinearity = "relu") -> nn.Module:
+    """Return what follows a layer of so many channels; `default` where the settings leave it open."""
+    kind = settings.nonlinearity or default
+    if kind == "relu":
+        return nn.ReLU()
+    return nn.PReLU(channels) if kind == "prelu" else RPReLU(channels)
 
 
 def head(settings: NetworkSettings, features: int, *, dropout: float = 0.0) -> nn.Sequential:
     """The last layer, (N, features) -> (N, classes), with a bias: the offsets of the classes are few, and stay real.
 
-    With "fbin" a norm stands before it, whether it is binary or not, as before every other layer. Weights of +1 and -1
-    have no size to learn, so after a "bnn" layer a norm gives the logits theirs, as in BNN. `dropout` is as in `unit`.
+    Where layers take signs, a norm stands before it, whether it is binary or not, as before every other layer. Weights
+    of +1 and -1 have no size to learn, so after a "bnn" layer a norm gives the logits theirs, as in BNN. `dropout` is
+    as in `unit`.
     """
-    signs = settings.precision == "fbin"
-    real = settings.precision == "fprec" or settings.real_last
+    signs = settings.has_signs
+    real = bool(settings.real_last) or (settings.weights == "real" and not signs)
     parts: dict[str, nn.Module] = {}
     if real and signs:
         parts["norm"] = nn.BatchNorm1d(features)
@@ -136,11 +122,13 @@ def head(settings: NetworkSettings, features: int, *, dropout: float = 0.0) -> n
         parts["dropout"] = nn.Dropout(dropout)
     if real:
         parts["linear"] = nn.Linear(features, settings.classes)
-    elif settings.method == "bnn":
-        parts["linear"] = BinaryLinear(features, settings.classes, norm=signs, **settings.binary)
+        return named(**parts)
+    scaled = settings.weights == "bnn"
+    parts["linear"] = BinaryLinear(
+        features, settings.classes, bias=not scaled, norm=has_norm_before_sign(settings), settings=settings.layer
+    )
+    if scaled:
         parts["norm"] = nn.BatchNorm1d(settings.classes)
-    else:
-        parts["linear"] = BinaryLinear(features, settings.classes, bias=True, norm=signs, **settings.binary)
     return named(**parts)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any
 
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
+from dabnet._settings import check_names
+from dabnet.binarizers.choices import Activations, Method, Precision, Weights, choose_axes
+from dabnet.binarizers.settings import BinarySettings
 from dabnet.binarizers.weights import default_gradient
 from dabnet.errors import InputError, check_choice, check_number
-from dabnet.networks.blocks import Network, NetworkSettings, Shortcuts
+from dabnet.networks.blocks import Network
 from dabnet.networks.googlenet import GoogLeNet
-from dabnet.networks.layers import BinaryConv2d
 from dabnet.networks.resnet import ResNet18
+from dabnet.networks.settings import NetworkOptions, NetworkSettings
 from dabnet.networks.sketch_a_net import SketchANet
 
 NETWORKS: dict[str, type[Network]] = {
@@ -24,16 +26,13 @@ NETWORKS: dict[str, type[Network]] = {
 def build(
     name: str,
     classes: int,
-    precision: Precision = "fprec",
-    method: Method = "dab",
+    precision: Precision | None = None,
+    method: Method | None = None,
     *,
-    width: float = 1.0,
+    weights: Weights | None = None,
+    activations: Activations | None = None,
     input_size: int | None = None,
-    shortcuts: Shortcuts = "block",
-    real_last: bool | None = None,
-    gradient: WeightGradient | None = None,
-    input_gradient: SignGradient = "clipped",
-    max_k_step: float | None = None,
+    **options: Any,
 ) -> Network:
     """Build a network with fresh weights: float32 (N, 1, H, W), ink 1 on 0, goes in, and logits (N, classes) come out.
 
@@ -42,53 +41,45 @@ def build(
     Args:
         name: "sketch_a_net", "resnet18" or "googlenet".
         classes: how many kinds of thing to tell apart, at least 2.
-        precision: "fprec" for real numbers, "wbin" for binary weights, "fbin" for binary inputs of layers, too.
-        method: how a filter's two values are found, "dab", "xnor" or "bnn".
-        width: multiplies all channels; they stay multiples of 8.
+        precision: the paper's word for weights and activations, instead of these: "fprec", "wbin" or "fbin".
+        method: the paper's word for how weights are binary: "dab", "xnor" or "bnn".
+        weights: "real", or how a filter's two values are found, "dab", "xnor" or "bnn"; real if left out.
+        activations: what layers take, "real" or "sign"; real if left out.
         input_size: H and W; the paper's if left out, 225 for Sketch-A-Net and 224 for the others.
-        shortcuts: in ResNet-18, around each "block" of two convolutions or around each "conv".
-        real_last: whether the last layer stays real; if left out as in the paper, in Sketch-A-Net only.
-        gradient: of the weights, "paper", "exact" or "ste"; the paper's if left out.
-        input_gradient: of the inputs' sign, "clipped" or "approx".
-        max_k_step: limits how far K may move a step; see `BinaryConv2d`.
+        options: everything else that `dabnet.networks.settings.NetworkOptions` has and explains: `width`, `shortcuts`,
+            `real_last`, `nonlinearity`, `gradient`, `input_gradient`, `threshold`, `max_k_step`, `binary_start`.
 
-    >>> net = build("resnet18", classes=10, precision="fbin", width=0.25, input_size=64)
+    >>> net = build("resnet18", classes=10, weights="dab", activations="sign", width=0.25, input_size=64)
     >>> net.settings["real_last"], net.stage2[0].branch.conv1.conv.name
     (False, 'stage2.0.branch.conv1.conv')
     """
     check_choice("network", name, tuple(NETWORKS))
     network = NETWORKS[name]
-    check_choice("precision", precision, get_args(Precision))
-    check_choice("method", method, get_args(Method))
-    check_choice("kind of shortcuts", shortcuts, get_args(Shortcuts))
-    if shortcuts != "block" and network is not ResNet18:
-        raise InputError(f"'{name}' has no shortcuts, so shortcuts='{shortcuts}' is for 'resnet18' only: leave it out.")
-    _check_whole("classes", classes, (2, 1_000_000))
-    check_number("width", width, (0.01, 4))
-    if real_last is not None and not isinstance(real_last, bool):
-        raise InputError(f"real_last must be true or false, or left out for what the paper does, not {real_last!r}.")
-    if input_size is None:
-        input_size = network.PAPER_SIZE
-    _check_whole(f"input_size of '{name}'", input_size, (network.LEAST_SIZE, 4096))
+    check_names(f"'{name}'", options, NetworkOptions)
+    check_number(f"input_size of '{name}'", input_size or network.PAPER_SIZE, (network.LEAST_SIZE, 4096))
+    axes = choose_axes(precision, method, weights, activations, default=("real", "real"))
+    if method is not None:
+        # A bad setting fails even where no layer is binary.
+        BinarySettings(weights=method, **{key: options[key] for key in ("gradient", "max_k_step") if key in options})
     settings = NetworkSettings(
         name=name,
         classes=classes,
-        precision=precision,
-        method=method,
-        width=float(width),
-        input_size=input_size,
-        shortcuts=shortcuts,
-        real_last=network.PAPER_REAL_LAST if real_last is None else real_last,
-        gradient=default_gradient(method) if gradient is None else gradient,
-        input_gradient=input_gradient,
-        max_k_step=max_k_step,
+        weights=axes[0],
+        activations=axes[1],
+        input_size=network.PAPER_SIZE if input_size is None else input_size,
+        **options,
     )
-    # A rehearsal, without numbers: a bad setting fails even where no layer is binary.
-    BinaryConv2d(1, 1, 1, device="meta", **replace(settings, precision="wbin").binary)
-    return network(settings)
+    if settings.shortcuts != "block" and network is not ResNet18:
+        raise InputError(
+            f"'{name}' has no shortcuts, so shortcuts='{settings.shortcuts}' is for 'resnet18' only: leave it out."
+        )
+    return network(_fill_in(settings, network))
 
 
-def _check_whole(what: str, value: object, limits: tuple[int, int]) -> None:
-    check_number(what, value, limits)
-    if not isinstance(value, int):
-        raise InputError(f"{what} must be a whole number, not {value!r}.")
+def _fill_in(settings: NetworkSettings, network: type[Network]) -> NetworkSettings:
+    """Return settings with nothing left open that the paper decides."""
+    gradient, real_last = settings.gradient, settings.real_last
+    if gradient is None and settings.weights != "real":
+        gradient = default_gradient(settings.weights)
+    real_last = network.PAPER_REAL_LAST if real_last is None else real_last
+    return replace(settings, width=float(settings.width), gradient=gradient, real_last=real_last)

@@ -2,88 +2,137 @@
 
 from __future__ import annotations
 
+import warnings
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
-from dabnet.errors import InputError, check_choice, suggest
-from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear, BinarySettings
+from dabnet._settings import check_names
+from dabnet.binarizers.choices import Activations, Method, Precision, Weights, choose_axes
+from dabnet.binarizers.settings import BinarySettings
+from dabnet.errors import InputError, suggest
+from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+class Converted(list[str]):
+    """The names of the layers that became binary; `left_alone` has the others that own weights, each with the reason.
+
+    Norms, biases and slopes are not among them: they are few, and always stay real.
+    """
+
+    def __init__(self, names: Iterable[str] = (), left_alone: dict[str, str] | None = None) -> None:
+        super().__init__(names)
+        self.left_alone = dict(left_alone or {})
+
+
 def binarize_(
     module: nn.Module,
-    precision: Precision = "fbin",
-    method: Method = "dab",
+    precision: Precision | None = None,
+    method: Method | None = None,
     skip: Sequence[str] = (),
     *,
+    weights: Weights | None = None,
+    activations: Activations | None = None,
     keep_first: bool = True,
-    gradient: WeightGradient | None = None,
-    input_gradient: SignGradient = "clipped",
     pad_value: int = 0,
-    norm: bool = True,
-    max_k_step: float | None = None,
-) -> list[str]:
+    norm: bool | None = None,
+    **settings: Any,
+) -> Converted:
     """Make the convolutions and linear layers of a network binary, in place; return the names of those that became so.
 
-    Layers stay the same objects with the same parameters, so optimizers, hooks and tied weights go on working. Only
-    plain `nn.Conv2d` and `nn.Linear` are converted, not their subclasses.
+    What it returns is a list that also tells, in `left_alone`, which layers with weights stayed real, and why. Layers
+    stay the same objects with the same parameters, so optimizers, hooks and tied weights go on working. Only plain
+    `nn.Conv2d` and `nn.Linear` are converted, not their subclasses, nor modules that hold weights in other ways, such
+    as `nn.LSTM` and `nn.MultiheadAttention`.
 
     Args:
         module: the network.
-        precision: "wbin" for binary weights, "fbin" for binary inputs too, "fprec" to leave all as it is.
-        method: how a filter's two values are found, "dab", "xnor" or "bnn".
+        precision: the paper's word for weights and activations, instead of these: "wbin", "fbin", or "fprec" to leave
+            all as it is.
+        method: the paper's word for how weights are binary: "dab", "xnor" or "bnn".
         skip: names to leave alone, with * and ? as in file names; a name covers everything inside it.
+        weights: "real", or how a filter's two values are found, "dab", "xnor" or "bnn"; dab if left out.
+        activations: what layers take, "real" or "sign"; sign if left out.
         keep_first: leave the first layer real, as the paper does.
-        gradient: of the weights, "paper", "exact" or "ste"; the paper's if left out.
-        input_gradient: of the inputs' sign, "clipped" or "approx".
         pad_value: what a padded tap of a convolution holds, 0 or 1.
-        norm: with "fbin", put a batch norm in front of each sign, as XNOR-Net does. Most networks have a ReLU before a
-            convolution, and the sign of what comes out of a ReLU is +1 everywhere.
-        max_k_step: limits how far K may move a step; see `BinaryConv2d`.
+        norm: put a batch norm in front of each sign, as XNOR-Net does; if left out, of each whose threshold is not
+            learned. Most networks have a ReLU before a convolution, and the sign of what comes out of a ReLU is +1
+            everywhere.
+        settings: everything else that `dabnet.binarizers.settings.BinarySettings` has and explains.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(8, 4))
-    >>> binarize_(net, "fbin", "dab", skip=["4"])
+    >>> converted = binarize_(net, weights="dab", activations="sign", skip=["4"]); converted
     ['2']
+    >>> converted.left_alone["4"]
+    "skip names it by '4'"
     """
-    check_choice("precision", precision, get_args(Precision))
-    check_choice("method", method, get_args(Method))
     if not isinstance(module, nn.Module):
         raise InputError(f"binarize_ takes a torch.nn.Module, not {type(module).__name__}.")
-    plain = [(name, layer) for name, layer in module.named_modules() if type(layer) in (nn.Conv2d, nn.Linear)]
-    _check_patterns(skip, [name for name, _ in module.named_modules() if name])
-    if precision == "fprec":
-        return []
-    settings: BinarySettings = {
-        "precision": precision,
-        "method": method,
-        "gradient": gradient,
-        "input_gradient": input_gradient,
-        "max_k_step": max_k_step,
-    }
-    with_norm = norm and precision == "fbin"
+    check_names("binarize_", settings, BinarySettings)
+    axes = choose_axes(precision, method, weights, activations, default=("dab", "sign"))
+    chosen = BinarySettings(weights=axes[0], activations=axes[1], **settings)
+    left_alone = _find_others(module, keep_first=keep_first)
+    plain = {name: layer for name, layer in module.named_modules() if type(layer) in (nn.Conv2d, nn.Linear)}
+    candidates = [name for name in plain if name not in left_alone]
+    _check_patterns(skip, [name for name, _ in module.named_modules() if name], candidates, left_alone)
+    if axes == ("real", "real"):
+        return Converted([], left_alone | dict.fromkeys(candidates, "weights and activations are to stay real"))
+    with_norm = chosen.has_signs and chosen.threshold == "zero" if norm is None else norm and chosen.has_signs
     # A rehearsal, without numbers: a bad setting fails before any layer changes.
-    BinaryConv2d(1, 1, 1, device="meta", pad_value=pad_value, norm=with_norm, **settings)
+    BinaryConv2d(1, 1, 1, device="meta", pad_value=pad_value, norm=with_norm, settings=chosen)
 
     converted = []
-    for name, layer in plain[1:] if keep_first else plain:
-        if any(_covers(pattern, name) for pattern in skip):
+    for name in candidates:
+        pattern = next((pattern for pattern in skip if _covers(pattern, name)), None)
+        if pattern is not None:
+            left_alone[name] = f"skip names it by '{pattern}'"
             continue
-        settings["name"] = name
-        # A new class for the old object: what else refers to it, or hangs on it, stays in place.
-        if isinstance(layer, nn.Conv2d):
-            layer.__class__ = BinaryConv2d
-            taps = pad_value if layer.padding_mode == "zeros" else 0  # other modes say themselves what a tap holds
-            cast("BinaryConv2d", layer).become_binary(pad_value=taps, norm=with_norm, **settings)
-        else:
-            layer.__class__ = BinaryLinear
-            cast("BinaryLinear", layer).become_binary(norm=with_norm, **settings)
+        _convert(plain[name], name, chosen, pad_value=pad_value, norm=with_norm)
         converted.append(name)
-    return converted
+    if not converted and not skip:
+        reasons = "; ".join(f"'{name}': {reason}" for name, reason in left_alone.items())
+        warnings.warn(f"binarize_ made nothing binary ({reasons or 'there are no layers with weights'}).", stacklevel=2)
+    order = {name: place for place, (name, _) in enumerate(module.named_modules())}
+    return Converted(converted, {name: left_alone[name] for name in sorted(left_alone, key=order.__getitem__)})
+
+
+def _convert(layer: nn.Module, name: str, settings: BinarySettings, *, pad_value: int, norm: bool) -> None:
+    """Give the old object a new class: what else refers to it, or hangs on it, stays in place."""
+    if isinstance(layer, nn.Conv2d):
+        layer.__class__ = BinaryConv2d
+        taps = pad_value if layer.padding_mode == "zeros" else 0  # other modes say themselves what a tap holds
+        cast("BinaryConv2d", layer).become_binary(settings, pad_value=taps, norm=norm, name=name)
+    else:
+        layer.__class__ = BinaryLinear
+        cast("BinaryLinear", layer).become_binary(settings, norm=norm, name=name)
+
+
+def _find_others(module: nn.Module, *, keep_first: bool) -> dict[str, str]:
+    """Name the layers with weights that are not to become binary, whatever `skip` says, each with the reason."""
+    found: dict[str, str] = {}
+    modules = dict(module.named_modules())
+    plain = [name for name, layer in modules.items() if type(layer) in (nn.Conv2d, nn.Linear)]
+    for name, layer in modules.items():
+        kind = type(layer).__name__
+        if isinstance(layer, BinaryLayer):
+            found[name] = "it is binary already"
+        elif isinstance(modules.get(name.rpartition(".")[0]), nn.MultiheadAttention | nn.TransformerEncoderLayer) and (
+            isinstance(layer, nn.Linear)
+        ):
+            found[name] = f"the {type(modules[name.rpartition('.')[0]]).__name__} around it uses its weights directly"
+        elif name in plain:
+            if keep_first and name == plain[0]:
+                last = ", and here also the last," if len(plain) == 1 else ""
+                found[name] = f"the first layer{last} stays real as in the paper; keep_first=False makes it binary"
+        elif any(parameter.ndim > 1 for parameter in layer.parameters(recurse=False)):
+            base = next((base for base in (nn.Conv2d, nn.Linear) if isinstance(layer, base)), None)
+            why = "" if base is None else f", a subclass of {base.__name__} that may compute otherwise"
+            found[name] = f"it is a {kind}{why}; only plain nn.Conv2d and nn.Linear become binary"
+    return found
 
 
 def constrain_(module: nn.Module, *, centre: bool = True) -> None:
@@ -102,8 +151,8 @@ def constrain_(module: nn.Module, *, centre: bool = True) -> None:
 
 
 def binary_layers(module: nn.Module) -> Iterable[BinaryLayer]:
-    """Walk over the binary layers of a network."""
-    return (layer for layer in module.modules() if isinstance(layer, BinaryLayer))
+    """Walk over the layers of a network whose weights are binary."""
+    return (layer for layer in module.modules() if isinstance(layer, BinaryLayer) and layer.has_binary_weights)
 
 
 def _covers(pattern: str, name: str) -> bool:
@@ -112,10 +161,20 @@ def _covers(pattern: str, name: str) -> bool:
     return any(fnmatchcase(".".join(parts[: i + 1]), pattern) for i in range(len(parts)))
 
 
-def _check_patterns(patterns: Sequence[str], names: Sequence[str]) -> None:
+def _check_patterns(
+    patterns: Sequence[str], names: Sequence[str], candidates: Sequence[str], left_alone: dict[str, str]
+) -> None:
+    """Refuse a pattern that changes nothing: it names nothing, or only what would have stayed real anyway."""
     if isinstance(patterns, str):
         raise InputError(f"skip takes a list of names: write skip=['{patterns}'].")
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             hint = suggest(pattern, names)
             raise InputError(f"skip names '{pattern}', but nothing in the network is called so.{hint}")
+        if any(_covers(pattern, name) for name in candidates):
+            continue
+        stay = next((name for name in left_alone if _covers(pattern, name)), None)
+        why = "no layer there has weights" if stay is None else f"'{stay}': {left_alone[stay]}"
+        raise InputError(
+            f"skip names '{pattern}', but nothing of it would become binary ({why}): leave it out of skip."
+        )

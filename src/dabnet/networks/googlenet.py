@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dabnet.networks.blocks import Network, NetworkSettings, head, named, real_unit, unit
+from dabnet.networks.blocks import Network, head, named, real_unit, unit
+from dabnet.networks.settings import NetworkSettings
 
 
 class GoogLeNet(Network):

@@ -1,11 +1,11 @@
-"""Convolution and linear layers with one bit a weight and, if wanted, one bit an activation.
+"""Convolution and linear layers with one bit per weight, per activation, or both.
 
-They stand in for torch's own, and `weight` stays the real-valued, trainable tensor. With precision "fbin" the block is
-XNOR-Net's: (batch norm) -> sign -> convolution. Padding comes after the sign; a padded tap holds `pad_value`, and with
-0 it adds nothing.
+They stand in for torch's own, and `weight` stays the real-valued, trainable tensor. With signs the block is XNOR-Net's:
+(batch norm) -> sign -> convolution. Padding comes after the sign; a padded tap holds `pad_value`, and with 0 it adds
+nothing.
 
-While training, a layer multiplies by the binary weights alpha e + beta (1 - e). In eval mode an "fbin" layer computes
-the same number as the packed runtime does, from the signs s = 2e - 1:
+While training, a layer multiplies by the binary weights alpha e + beta (1 - e). In eval mode one that takes signs, too,
+computes the same number as the packed runtime does, from the signs s = 2e - 1:
 
     w~ . x = (alpha - beta)/2 (s . x) + (alpha + beta)/2 sum(x)
 
@@ -14,80 +14,80 @@ Both sums are integers, exact in float32 in whatever order they are added.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dabnet.binarizers.activations import sign
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
-from dabnet.binarizers.weights import (
-    TwoValues,
-    binarize,
-    binarize_with_values,
-    check_gradient,
-    default_gradient,
-    limited_low_count,
-    two_values,
-)
-from dabnet.errors import InputError, check_choice
+from dabnet.binarizers.activations import input_quantizer
+from dabnet.binarizers.choices import Precision, Weights
+from dabnet.binarizers.settings import BinarySettings, change_settings
+from dabnet.binarizers.weights import TwoValues, WeightQuantizer, limited_low_count, weight_quantizer
+from dabnet.errors import InputError
 
 if TYPE_CHECKING:
     from torch.nn.common_types import _size_2_t
 
 
-class BinarySettings(TypedDict, total=False):
-    """What every binary layer can be told; `BinaryConv2d` explains it."""
-
-    precision: Precision
-    method: Method
-    gradient: WeightGradient | None
-    input_gradient: SignGradient
-    max_k_step: float | None
-    name: str
-
-
 class BinaryLayer(nn.Module):
-    """What binary convolutions and linear layers share."""
+    """What binary convolutions and linear layers share.
+
+    Two objects make tensors binary, each with its formula, its gradient and whatever it learns: `quantize_weight` and
+    `quantize_input`; either is None where the tensor stays real.
+    """
 
     weight: Tensor
     norm: nn.Module | None
     low_count: Tensor | None
+    quantize_weight: WeightQuantizer | None
+    quantize_input: nn.Module | None
 
     def _set_binary(
-        self,
-        norm: nn.Module | None,
-        precision: Precision = "fbin",
-        method: Method = "dab",
-        gradient: WeightGradient | None = None,
-        input_gradient: SignGradient = "clipped",
-        max_k_step: float | None = None,
-        name: str = "",
+        self, settings: BinarySettings, channels: int, dims: int, norm: type[nn.Module] | None, name: str
     ) -> None:
-        check_choice("precision of a binary layer", precision, ("wbin", "fbin"))
-        check_choice("gradient of sign", input_gradient, get_args(SignGradient))
-        gradient = default_gradient(method) if gradient is None else gradient
-        check_gradient(method, gradient)
-        if norm is not None and precision == "wbin":
-            raise InputError("norm=True puts a batch norm before the sign, and a 'wbin' layer has none: leave it out.")
-        if max_k_step is not None and (method != "dab" or not 0 < max_k_step <= 1):
+        """Set up the quantizers for inputs (..., channels, dims), and a norm before the sign where one is given."""
+        if settings.weights == "real" and not settings.has_signs:
             raise InputError(
-                f"max_k_step={max_k_step} with method '{method}' makes no sense: it is a share of a filter's weights, "
-                "above 0 and at most 1, and only 'dab' has a K that moves."
+                "'fprec' is not a precision of a binary layer: choose one of wbin, fbin, or other weights or "
+                "activations than real."
             )
-        self.precision = precision
-        self.method = method
-        self.gradient = gradient
-        self.input_gradient = input_gradient
-        self.max_k_step = max_k_step
+        if norm is not None and not settings.has_signs:
+            raise InputError("norm=True puts a batch norm before the sign, and a 'wbin' layer has none: leave it out.")
+        if norm is not None and settings.threshold == "learned":
+            raise InputError(
+                "norm=True puts a batch norm before the sign, whose shift already is a learned threshold: leave out "
+                "norm or threshold='learned'."
+            )
+        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
+        self.settings = settings
+        self.has_signs, self.has_binary_weights = settings.has_signs, settings.weights != "real"
         self.name = name  # in the network, for errors
-        self.norm = norm
-        # The size of each filter's group of smaller weights, where its way is limited; -1 is the optimum.
+        self.norm = None if norm is None else norm(channels, **like)
+        self.quantize_weight = weight_quantizer(settings.weights, settings.gradient)
+        self.quantize_input = input_quantizer(
+            settings.activations, settings.input_gradient, settings.threshold, channels, dims=dims, **like
+        )
+        # The size of each filter's group of smaller weights, where K's steps are limited; -1 is the optimum.
         anchor = None
-        if max_k_step is not None:
+        if settings.max_k_step is not None and self.has_binary_weights:
             anchor = torch.full((len(self.weight),), -1, dtype=torch.int64, device=self.weight.device)
         self.register_buffer("low_count", anchor)
+
+    def _start(self) -> None:
+        """Draw the first weights with the deviation that the settings ask for, if they do."""
+        if self.settings.binary_start is not None and self.has_binary_weights:
+            nn.init.normal_(self.weight, std=self.settings.binary_start)
+
+    @property
+    def precision(self) -> Precision | None:
+        """The paper's word for what is binary; None where it has none."""
+        return self.settings.precision
+
+    @property
+    def method(self) -> Weights:
+        """How a filter's two values are found."""
+        return self.settings.weights
 
     @property
     def weights_a_filter(self) -> int:
@@ -95,41 +95,48 @@ class BinaryLayer(nn.Module):
         return self.weight[0].numel()
 
     def binary_weight(self) -> Tensor:
-        """The weights with two values a filter, of the same shape, with gradients for `weight`."""
-        return binarize(self.weight, self.method, self.gradient, low_count=self.low_count, layer=self.name)
+        """The weights as the layer uses them, of the same shape, with gradients for `weight`."""
+        if self.quantize_weight is None:
+            return self.weight
+        binary: Tensor = self.quantize_weight(self.weight, self.low_count, self.name)
+        return binary
 
     def two_values(self) -> TwoValues:
         """The mask and the two values of each filter, without gradients."""
-        return two_values(self.weight, self.method, low_count=self.low_count, layer=self.name)
+        if self.quantize_weight is None:
+            raise InputError(f"the weights of layer '{self.name}' are real: it has no two values.")
+        return self.quantize_weight.with_values(self.weight.detach(), self.low_count, self.name)[1]
 
     @torch.no_grad()
     def constrain_(self, centre: bool = True) -> None:
-        """Centre and clamp the weights (Algorithm 2) and, where K's way is limited, let it move one step."""
+        """Centre and clamp binary weights (Algorithm 2) and, where K's steps are limited, let it take one."""
+        if not self.has_binary_weights:
+            return
         if centre and self.weights_a_filter > 1:
             # Over the input channels, for each filter and tap; over the whole filter where it has one channel only.
             axes = (1,) if self.weight.shape[1] > 1 else tuple(range(1, self.weight.ndim))
             self.weight.sub_(self.weight.mean(dim=axes, keepdim=True))
         self.weight.clamp_(-1, 1)
-        if self.max_k_step is not None and self.low_count is not None:
-            reach = max(1, int(self.max_k_step * self.weights_a_filter))
+        if self.settings.max_k_step is not None and self.low_count is not None:
+            reach = max(1, int(self.settings.max_k_step * self.weights_a_filter))
             self.low_count.copy_(limited_low_count(self.weight, self.low_count, reach, self.name))
 
     def _binary_input(self, x: Tensor) -> Tensor:
-        if self.precision == "wbin":
+        if self.quantize_input is None:
             return x
-        return sign(self._normalize(x), self.input_gradient)
+        signs: Tensor = self.quantize_input(self._normalize(x))
+        return signs
 
     def _normalize(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
     def _signs_and_scales(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Give s of the weight's shape, and (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,).
+        """Return s of the weight's shape, and (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,).
 
         The gradient of s is scaled so that `half_gap * (s . x)` hands the binary weights' gradient on to `weight`.
         """
-        binary, (mask, alpha, beta) = binarize_with_values(
-            self.weight, self.method, self.gradient, low_count=self.low_count, layer=self.name
-        )
+        assert self.quantize_weight is not None
+        binary, (mask, alpha, beta) = self.quantize_weight.with_values(self.weight, self.low_count, self.name)
         half_gap, middle = (alpha - beta) / 2, (alpha + beta) / 2
         signs = torch.where(mask, 1.0, -1.0).to(binary.dtype).reshape(binary.shape)
         if binary.requires_grad:
@@ -140,9 +147,9 @@ class BinaryLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """Torch's own description of the layer, then how it is binary."""
-        limit = "" if self.max_k_step is None else f", max_k_step={self.max_k_step}"
+        limit = "" if self.settings.max_k_step is None else f", max_k_step={self.settings.max_k_step}"
         return (
-            f"{super().extra_repr()}, precision={self.precision}, method={self.method}, gradient={self.gradient}{limit}"
+            f"{super().extra_repr()}, weights={self.settings.weights}, activations={self.settings.activations}{limit}"
         )
 
 
@@ -150,14 +157,11 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
     """`nn.Conv2d` with binary weights; without a bias unless asked, as in the paper.
 
     Args, beside those of `nn.Conv2d`:
-        precision: "wbin" for binary weights, "fbin" for binary inputs too.
-        method: how a filter's two values are found, "dab", "xnor" or "bnn".
-        gradient: of the weights, "paper", "exact" or "ste"; the paper's if left out.
-        input_gradient: of the inputs' sign, "clipped" or "approx".
         pad_value: what a padded tap holds, 0 or 1.
         norm: put a batch norm in front of the sign.
-        max_k_step: the share of a filter's weights by which K may move in a step, for training that must be stabilized;
-            `dabnet.constrain_` is what takes the step.
+        name: of the layer in its network, for errors.
+        settings: a `BinarySettings`, which explains them; left out, binary weights by DAB-Net and signs.
+        changes: single settings by name, such as weights="xnor" or, as the paper, precision="wbin".
 
     >>> layer = BinaryConv2d(16, 32, 3, padding=1)
     >>> layer(torch.randn(1, 16, 8, 8)).shape
@@ -182,7 +186,9 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         *,
         pad_value: int = 0,
         norm: bool = False,
-        **settings: Unpack[BinarySettings],
+        name: str = "",
+        settings: BinarySettings | None = None,
+        **changes: Any,
     ) -> None:
         nn.Conv2d.__init__(
             self,
@@ -198,22 +204,25 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
             device,
             dtype,
         )
-        self.become_binary(pad_value=pad_value, norm=norm, **settings)
+        found = change_settings(settings, changes, "a binary layer")
+        self.become_binary(found, pad_value=pad_value, norm=norm, name=name)
+        self._start()
 
-    def become_binary(self, *, pad_value: int = 0, norm: bool = False, **settings: Unpack[BinarySettings]) -> None:
+    def become_binary(
+        self, settings: BinarySettings, *, pad_value: int = 0, norm: bool = False, name: str = ""
+    ) -> None:
         """Set up everything that `nn.Conv2d` does not have."""
         if pad_value not in (0, 1):
             raise InputError(f"pad_value is what a padded tap holds, 0 or 1, not {pad_value}.")
         if pad_value and self.padding_mode != "zeros":
             raise InputError(f"pad_value=1 and padding_mode='{self.padding_mode}' contradict each other: choose one.")
         self.pad_value = pad_value
-        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
-        self._set_binary(nn.BatchNorm2d(self.in_channels, **like) if norm else None, **settings)
+        self._set_binary(settings, self.in_channels, 2, nn.BatchNorm2d if norm else None, name)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, filters, H', W')."""
         x = self._binary_input(x)
-        if self.training or self.precision == "wbin":
+        if self.training or not (self.has_signs and self.has_binary_weights):
             return self._convolve(x, self.binary_weight(), self.bias)
         signs, half_gap, middle = self._signs_and_scales()
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
@@ -248,20 +257,22 @@ class BinaryLinear(BinaryLayer, nn.Linear):
         dtype: Any = None,
         *,
         norm: bool = False,
-        **settings: Unpack[BinarySettings],
+        name: str = "",
+        settings: BinarySettings | None = None,
+        **changes: Any,
     ) -> None:
         nn.Linear.__init__(self, in_features, out_features, bias, device, dtype)
-        self.become_binary(norm=norm, **settings)
+        self.become_binary(change_settings(settings, changes, "a binary layer"), norm=norm, name=name)
+        self._start()
 
-    def become_binary(self, *, norm: bool = False, **settings: Unpack[BinarySettings]) -> None:
+    def become_binary(self, settings: BinarySettings, *, norm: bool = False, name: str = "") -> None:
         """Set up everything that `nn.Linear` does not have."""
-        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
-        self._set_binary(nn.BatchNorm1d(self.in_features, **like) if norm else None, **settings)
+        self._set_binary(settings, self.in_features, 0, nn.BatchNorm1d if norm else None, name)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., features in) -> (..., features out)."""
         x = self._binary_input(x)
-        if self.training or self.precision == "wbin":
+        if self.training or not (self.has_signs and self.has_binary_weights):
             return F.linear(x, self.binary_weight(), self.bias)
         signs, half_gap, middle = self._signs_and_scales()
         result = half_gap * F.linear(x, signs) + middle * x.sum(dim=-1, keepdim=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dabnet.networks.blocks import Network, NetworkSettings, Residual, head, named, real_unit, unit
+from dabnet.networks.blocks import Network, Residual, head, named, nonlinearity, real_unit, unit
+from dabnet.networks.settings import NetworkSettings, Nonlinearity
 
 
 class ResNet18(Network):
@@ -19,11 +20,14 @@ class ResNet18(Network):
 
     `shortcuts="conv"` has the shape of Bi-Real Net (Liu et al., 2018): a shortcut leads around each convolution, so
     real numbers flow from the first layer to the last, whatever the signs lose. Where the map gets smaller, the
-    shortcut is an average over 2x2, then a real 1x1 convolution and a norm. With "fbin" one step is
+    shortcut is an average over 2x2, then a real 1x1 convolution and a norm. With signs one step is
 
         y = PReLU(shortcut(x) + conv(sign(BatchNorm(x))))
 
-    with one slope a channel, as in ReActNet: a ReLU would cut off, at every step, half of what the shortcuts carry.
+    with one slope per channel: a ReLU would cut off, at every step, half of what the shortcuts carry. With
+    `threshold="learned"` and `nonlinearity="rprelu"` it is ReActNet's (Liu et al., 2020):
+
+        y = RPReLU(shortcut(x) + BatchNorm(conv(RSign(x))))
     """
 
     PAPER_SIZE = 224
@@ -67,7 +71,7 @@ def block(settings: NetworkSettings, inputs: int, filters: int, stride: int = 1)
     shortcut: nn.Module = nn.Identity()
     if stride > 1:
         shortcut = unit(settings, inputs, filters, 1, stride, relu=False)
-    return Residual(branch, shortcut, nn.ReLU())
+    return Residual(branch, shortcut, nonlinearity(settings, filters))
 
 
 def step(settings: NetworkSettings, inputs: int, filters: int, stride: int = 1) -> nn.Module:
@@ -81,4 +85,5 @@ def step(settings: NetworkSettings, inputs: int, filters: int, stride: int = 1) 
             conv=nn.Conv2d(inputs, filters, 1, bias=False),
             norm=nn.BatchNorm2d(filters),
         )
-    return Residual(branch, shortcut, nn.PReLU(filters) if settings.precision == "fbin" else nn.ReLU())
+    default: Nonlinearity = "prelu" if settings.has_signs else "relu"
+    return Residual(branch, shortcut, nonlinearity(settings, filters, default))

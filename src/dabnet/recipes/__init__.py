@@ -4,7 +4,7 @@
     epochs = 60
 
 A base is the name of a recipe that ships, or a file; its path is relative to the file that names it. What stands in
-`bases/` is only there to be named so.
+`bases/` is only there to be named so. The paper's `precision` and `method` become `weights` and `activations`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from dabnet.binarizers.choices import translate_names
 from dabnet.errors import InputError, suggest
 
 FOLDER = Path(__file__).parent
@@ -55,7 +56,7 @@ def read_settings(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise InputError(f"the recipe '{path}' is not valid TOML ({problem}).") from None
     base = settings.pop("base", None)
     if base is None:
-        return settings
+        return translate_names(settings)
     if not isinstance(base, str):
         raise InputError(f"{path}: base must be a recipe's name or file, not {base!r}.")
     above = (*above, path.resolve())
@@ -66,7 +67,7 @@ def read_settings(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise InputError(f"{path}: its base cannot be found: {error}") from None
     if found.resolve() in above:
         raise InputError(f"{path}: its base '{base}' is built on '{path.name}' itself: change one of them.")
-    return {**read_settings(found, above), **settings}
+    return translate_names({**read_settings(found, above), **settings})
 
 
 def _all_names() -> list[str]:

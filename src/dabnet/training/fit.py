@@ -19,7 +19,6 @@ from torch import nn
 from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
-from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import Bar, Keeper
 from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import evaluate
@@ -63,9 +62,6 @@ def fit(
     devices, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
     torch.manual_seed(recipe.seed)
     net = build(**recipe.network_settings(len(parts.classes)))
-    if recipe.binary_start is not None:
-        for layer in binary_layers(net):
-            nn.init.normal_(layer.weight, std=recipe.binary_start)
     last = folder / LAST
     if start is not None and not last.exists():
         taken, new = take_over(net, start.net)

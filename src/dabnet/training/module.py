@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from dabnet.errors import NonFiniteError
 from dabnet.networks.convert import binary_layers, constrain_
+from dabnet.networks.layers import BinaryLayer
 from dabnet.training.average import MovingAverage
 from dabnet.training.data import NO_CLASS
 from dabnet.training.mixing import Batch
@@ -162,7 +163,11 @@ class Training(LightningModule):
 
             return hook
 
-        leaves = [(name, module) for name, module in self.net.named_modules() if not list(module.children())]
+        leaves = [
+            (name, module)
+            for name, module in self.net.named_modules()
+            if isinstance(module, BinaryLayer) or not list(module.children())
+        ]
         hooks = [module.register_forward_hook(look(name)) for name, module in leaves]
         try:
             self.net(images)

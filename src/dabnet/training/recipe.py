@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from dabnet._settings import Within, check_names, check_settings, setting_types
-from dabnet.binarizers.choices import Method, Precision, SignGradient, WeightGradient
+from dabnet._settings import Within, check_names, read_changes, setting_types
+from dabnet.binarizers.choices import translate_names
+from dabnet.binarizers.settings import takes_paper_names
 from dabnet.errors import InputError
+from dabnet.networks.settings import NetworkOptions
 from dabnet.recipes import find_recipe, read_settings
 from dabnet.sketches.raster import Raster
 from dabnet.training.augment import ImageAugmentation
@@ -29,33 +30,17 @@ Schedule = Literal["steps", "one-cycle", "cosine"]
 Arithmetic = Literal["32-true", "16-mixed", "bf16-mixed"]
 
 
+@takes_paper_names
 @dataclass(frozen=True)
-class Recipe:
-    """What to train, on what, and how."""
+class Recipe(NetworkOptions):
+    """What to train, on what, and how; what the network is like is told by the settings of `NetworkOptions`."""
+
+    OWNER: ClassVar[str] = "the recipe's"
 
     network: str = "resnet18"
     """sketch_a_net, resnet18 or googlenet."""
-    precision: Precision = "fbin"
-    """fprec: nothing binary; wbin: weights; fbin: weights and activations."""
-    method: Method = "dab"
-    """How a filter's two values are found: dab, xnor or bnn."""
-    width: Annotated[float, Within(0.05, 4)] = 1.0
-    """Factor on every layer's channels."""
-    shortcuts: Literal["block", "conv"] = "block"
-    """For resnet18: around every block, as the paper, or around every convolution."""
-    real_last: bool | None = None
-    """Whether the last layer stays real; left out, as in the paper."""
-    gradient: WeightGradient | None = None
-    """Of binary weights: paper, exact or ste."""
-    input_gradient: SignGradient = "clipped"
-    """Of the activations' sign: clipped or approx."""
     centre: bool = True
     """Whether Algorithm 2 centres the weights, or only clamps them."""
-    binary_start: Annotated[float, Within(1e-4, 1)] | None = None
-    """Standard deviation of binary layers' first weights; left out, Kaiming's as in the paper. Smaller weights change
-    sides sooner, which helps short trainings."""
-    max_k_step: float | None = None
-    """How far K may move in a step, as a share of a filter's weights."""
 
     size: int = 224
     """Pixels a side that the network sees."""
@@ -121,7 +106,7 @@ class Recipe:
     """How strokes change; see `StrokeAugmentation`."""
 
     def __post_init__(self) -> None:
-        check_settings("the recipe's", self)
+        super().__post_init__()
         if self.batch_size % self.accumulate:
             raise InputError(
                 f"a batch of {self.batch_size} cannot be divided into {self.accumulate} equal parts: "
@@ -148,8 +133,7 @@ class Recipe:
 
     def network_settings(self, classes: int) -> dict[str, Any]:
         """Return the arguments of `dabnet.build`."""
-        names = ("precision", "method", "width", "shortcuts", "real_last", "gradient", "input_gradient", "max_k_step")
-        settings = {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in setting_types(NetworkOptions)}
         return {"name": self.network, "classes": classes, "input_size": self.size, **settings}
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,9 +147,9 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Self:
-        """Take settings by name; whole numbers may stand for real ones."""
-        check_names("a recipe", settings, cls)
-        return cls(**settings)
+        """Take settings by name; whole numbers may stand for real ones, and the paper's names will do."""
+        check_names("a recipe", settings, cls, "precision", "method")
+        return cls(**translate_names(settings))
 
 
 def load_recipe(recipe: str | Path, changes: Sequence[str] = ()) -> Recipe:
@@ -188,16 +172,7 @@ def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
     """
     settings = recipe.to_dict()
     types = setting_types(type(recipe))
-    for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals:
-            raise InputError(f"'{change}' changes nothing: write --set KEY=VALUE, such as --set epochs=3.")
-        key = key.strip()
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text.strip()
-        if key in types and types[key].kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        settings[key] = value
+    for key, value in read_changes(changes).items():
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        settings[key] = float(value) if key in types and types[key].kind is float and is_whole else value
     return type(recipe).from_dict(settings)

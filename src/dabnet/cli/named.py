@@ -1,0 +1,44 @@
+"""A network that a command is given by name: the options that say which, and the arguments of `dabnet.build`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dabnet._settings import read_changes
+from dabnet.binarizers.choices import choose_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Weights = Annotated[
+    str | None, typer.Option(help="Of a network given by name: real, dab, xnor or bnn; dab if left out.")
+]
+Activations = Annotated[str | None, typer.Option(help="Of a network given by name: real or sign; sign if left out.")]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="The paper's word for weights and activations, instead of these: fprec, wbin or fbin."),
+]
+Method = Annotated[str | None, typer.Option(help="The paper's word for how weights are binary: dab, xnor or bnn.")]
+Classes = Annotated[int, typer.Option(help="Of a network given by name.")]
+Width = Annotated[float, typer.Option(help="Of a network given by name: factor on all channels.")]
+Size = Annotated[int | None, typer.Option(help="Of a network given by name: pixels per side.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Another setting of a network given by name: KEY=VALUE; may be given again."),
+]
+
+
+def build_settings(
+    weights: str | None,
+    activations: str | None,
+    precision: str | None,
+    method: str | None,
+    changes: Sequence[str] | None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `dabnet.build` that options stand for; it checks them."""
+    names: Any = (precision, method, weights, activations)
+    axes = choose_axes(*names, default=("dab", "sign"))
+    return {"weights": axes[0], "activations": axes[1], **settings, **read_changes(changes or ())}
