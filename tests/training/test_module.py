@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -92,6 +93,28 @@ def test_the_loss_of_two_sketches_in_one_is_mixed_as_they_are(setting: str) -> N
     mixed = mixed + (1 - shares[:, None]) * torch.nn.functional.one_hot(second, 5)
     wanted = -((mixed * 0.9 + 0.1 / 5) * chances).sum(1).mean()
     assert float(loss.detach()) == pytest.approx(float(wanted), rel=1e-4)
+
+
+def test_in_the_first_stage_weights_are_real_and_decayed_and_then_binary() -> None:
+    recipe = dataclasses.replace(TINY, epochs=4, first_stage=0.5, weight_decay=0.1)
+    net = build(**recipe.network_settings(5))
+    training = Training(net, recipe, 1)
+    optimizer = training.configure_optimizers()["optimizer"]
+    trainer = SimpleNamespace(optimizers=[optimizer], current_epoch=0, global_step=1)
+    training._trainer = trainer  # type: ignore[assignment]
+    layers = list(binary_layers(net))
+    everything = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert everything == {id(p) for p in net.parameters()}
+    for epoch in (0, 1, 2, 3):
+        trainer.current_epoch = epoch
+        training.on_train_epoch_start()
+        first = epoch < 2
+        assert training.in_first_stage(epoch) == first
+        decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
+        assert ({id(layer.weight) for layer in layers} <= decayed) == first
+        for layer in layers:
+            assert torch.equal(layer.binary_weight(), layer.weight) == first
+    assert not Training(net, dataclasses.replace(recipe, epochs=1, first_stage=0.9), 1).in_first_stage(0)
 
 
 def test_a_compiled_step_learns_with_the_networks_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,7 @@ class BinaryLayer(nn.Module):
         like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
         self.settings = settings
         self.has_signs, self.has_binary_weights = settings.has_signs, settings.weights != "real"
+        self.keeps_weights_real = False  # for now: the first stage of a two-stage training
         self.name = name  # in the network, for errors
         self.norm = None if norm is None else norm(channels, **like)
         self.quantize_weight = weight_quantizer(settings.weights, settings.gradient)
@@ -96,7 +97,7 @@ class BinaryLayer(nn.Module):
 
     def binary_weight(self) -> Tensor:
         """The weights as the layer uses them, of the same shape, with gradients for `weight`."""
-        if self.quantize_weight is None:
+        if self.quantize_weight is None or self.keeps_weights_real:
             return self.weight
         binary: Tensor = self.quantize_weight(self.weight, self.low_count, self.name)
         return binary
@@ -110,7 +111,7 @@ class BinaryLayer(nn.Module):
     @torch.no_grad()
     def constrain_(self, centre: bool = True) -> None:
         """Centre and clamp binary weights (Algorithm 2) and, where K's steps are limited, let it take one."""
-        if not self.has_binary_weights:
+        if not self.has_binary_weights or self.keeps_weights_real:
             return
         if centre and self.weights_a_filter > 1:
             # Over the input channels, for each filter and tap; over the whole filter where it has one channel only.
@@ -222,7 +223,7 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, filters, H', W')."""
         x = self._binary_input(x)
-        if self.training or not (self.has_signs and self.has_binary_weights):
+        if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return self._convolve(x, self.binary_weight(), self.bias)
         signs, half_gap, middle = self._signs_and_scales()
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
@@ -272,7 +273,7 @@ class BinaryLinear(BinaryLayer, nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., features in) -> (..., features out)."""
         x = self._binary_input(x)
-        if self.training or not (self.has_signs and self.has_binary_weights):
+        if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return F.linear(x, self.binary_weight(), self.bias)
         signs, half_gap, middle = self._signs_and_scales()
         result = half_gap * F.linear(x, signs) + middle * x.sum(dim=-1, keepdim=True)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MEASURED_BATCHES = 20
 """Batches on which the norms of averaged weights are measured."""
+BINARY_GROUP = 2
+"""Which of the optimizer's groups holds the weights of binary layers, where there are two stages."""
 WARM_UP = 0.3
 """Share of a one-cycle training in which the learning rate rises."""
 
@@ -59,6 +61,22 @@ class Training(LightningModule):
     def on_train_start(self) -> None:
         """Constrain the weights before the first step; a run that goes on has done so."""
         if self.trainer.global_step == 0:
+            constrain_(self.net, centre=self.recipe.centre)
+
+    def in_first_stage(self, epoch: int) -> bool:
+        """Say whether weights are still real in an epoch."""
+        return epoch < min(round(self.recipe.first_stage * self.recipe.epochs), self.recipe.epochs - 1)
+
+    def on_train_epoch_start(self) -> None:
+        """Begin a stage, or go on with it: weights that become binary are decayed only while they are still real."""
+        if not self.recipe.first_stage:
+            return
+        first = self.in_first_stage(self.current_epoch)
+        for layer in binary_layers(self.net):
+            layer.keeps_weights_real = first
+        optimizer = self.trainer.optimizers[0]
+        optimizer.param_groups[BINARY_GROUP]["weight_decay"] = self.recipe.weight_decay if first else 0.0
+        if not first and self.current_epoch and self.in_first_stage(self.current_epoch - 1):
             constrain_(self.net, centre=self.recipe.centre)
 
     def training_step(self, batch: Batch, _number: int) -> Tensor:
@@ -144,6 +162,9 @@ class Training(LightningModule):
             {"params": decayed, "weight_decay": self.recipe.weight_decay},
             {"params": others},
         ]
+        if self.recipe.first_stage:
+            groups[1]["params"] = [p for p in others if id(p) not in binary]
+            groups.append({"params": [p for p in others if id(p) in binary]})
         optimizer: Optimizer = torch.optim.Adam(groups, lr=self.recipe.learning_rate)
         schedule = LambdaLR(optimizer, lambda step: learning_rate(self.recipe, step, self.steps_an_epoch))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

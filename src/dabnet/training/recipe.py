@@ -87,6 +87,9 @@ class Recipe(NetworkOptions):
     """Sketches that are drawn in an epoch; left out, as many as there are."""
     average: Annotated[float, Within(0, 0.99999)] = 0.0
     """Decay of a moving average of the weights, such as 0.999, which is then what is validated and kept; 0 is off."""
+    first_stage: Annotated[float, Within(0, 0.9)] = 0.0
+    """Share of the epochs, at the start, in which only activations are binary and weights stay real, with weight decay;
+    then weights become binary, too (two-stage training); 0 is off."""
     mixup: Annotated[float, Within(0, 10)] = 0.0
     cutmix: Annotated[float, Within(0, 10)] = 0.0
     """Alpha of mixup and of cutmix, which put two sketches into one image; 0 is off."""
