@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dabnet.binarizers import sign
-from dabnet.binarizers.activations import _sign
+from dabnet.binarizers.activations import RSign, _sign
 from dabnet.binarizers.choices import SignGradient
 from dabnet.errors import InputError
 
@@ -23,6 +23,45 @@ def test_sign_is_one_or_minus_one_and_its_gradient_is_the_formula(numbers: list[
         y.backward(g)
         slope = [(1.0 if gradient == "clipped" else 2 - 2 * abs(v)) if abs(v) < 1 else 0.0 for v in numbers]
         torch.testing.assert_close(x.grad, g * torch.tensor(slope))
+
+
+@given(
+    numbers=st.lists(st.floats(-3, 3, width=32), min_size=12, max_size=12),
+    thresholds=st.lists(st.floats(-2, 2, width=32), min_size=3, max_size=3),
+    gradient=st.sampled_from(get_args(SignGradient)),
+)
+def test_rsign_is_the_sign_above_its_channels_threshold_and_its_gradient_is_the_formula(
+    numbers: list[float], thresholds: list[float], gradient: SignGradient
+) -> None:
+    for dims, shape, channel in ((2, (2, 3, 2, 1), (1, 3, 1, 1)), (0, (4, 3), (1, 3))):
+        quantize = RSign(3, gradient, dims=dims)
+        quantize.threshold.data.copy_(torch.tensor(thresholds))
+        x = torch.tensor(numbers).reshape(shape).requires_grad_()
+        t = torch.tensor(thresholds).reshape(channel)
+        g = torch.arange(1.0, 13).reshape(shape)
+        y = quantize(x)
+        assert torch.equal(y, torch.where(x >= t, 1.0, -1.0))
+        y.backward(g)
+        distance = (x.detach() - t).abs()
+        slope = torch.where(distance < 1, 1.0 if gradient == "clipped" else 2 - 2 * distance, 0.0)
+        torch.testing.assert_close(x.grad, g * slope)
+        per_channel = (g * slope).sum(dim=[axis for axis in range(len(shape)) if axis != 1])
+        torch.testing.assert_close(quantize.threshold.grad, -per_channel)
+
+
+def test_rsign_learns_where_to_divide_a_channel() -> None:
+    """Half of each channel's numbers are marked; the threshold finds the half."""
+    torch.manual_seed(0)
+    middles = torch.tensor([0.5, -0.7, 0.2])
+    quantize = RSign(3, dims=0)
+    optimizer = torch.optim.Adam(quantize.parameters(), lr=0.02)
+    for _ in range(200):
+        x = middles + torch.randn(256, 3)
+        loss = (quantize(x) - torch.where(x >= middles, 1.0, -1.0)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    torch.testing.assert_close(quantize.threshold.detach(), middles, atol=0.1, rtol=0)
 
 
 @pytest.mark.parametrize("gradient", get_args(SignGradient))

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import dabnet
+from dabnet.binarizers.activations import RSign
 from dabnet.errors import InputError, ModelFormatError, UnsupportedError
 from dabnet.exporting.lower import lower
 from dabnet.exporting.verify import Verification, verify
+from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryConv2d, BinaryLinear
 from dabnet.runtime import Session
 from dabnet.sketches import synthetic_sketches
@@ -34,8 +36,13 @@ def unsettle(net: nn.Module, x: NDArray[np.float32], seed: int = 0) -> nn.Module
             module.weight.data.normal_(0.3, 1, generator=generator)
             module.weight.data[::7] = 0
             module.bias.data.normal_(0, 0.3, generator=generator)
-        if isinstance(module, nn.PReLU):
+        if isinstance(module, nn.PReLU | RPReLU):
             module.weight.data.uniform_(0, 0.5, generator=generator)
+        if isinstance(module, RPReLU):
+            module.shift_before.data.normal_(0, 0.5, generator=generator)
+            module.shift_after.data.normal_(0, 0.5, generator=generator)
+        if isinstance(module, RSign):
+            module.threshold.data.normal_(0, 0.5, generator=generator)
     with torch.no_grad():
         net.train()(torch.from_numpy(x))
     for name, statistics in net.named_buffers():
@@ -65,12 +72,43 @@ def test_each_network_answers_as_torch_does(name: str, size: int, precision: Any
     assert_same(net, x)
 
 
-@pytest.mark.parametrize("changed", [{"method": "xnor"}, {"method": "bnn"}, {"real_last": True}, {"shortcuts": "conv"}])
+LEARNED: dict[str, Any] = {"threshold": "learned", "nonlinearity": "rprelu"}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"method": "xnor"}, {"method": "bnn"}, {"real_last": True}, {"shortcuts": "conv"}, LEARNED]
+)
 @pytest.mark.parametrize("precision", ["wbin", "fbin"])
 def test_so_does_each_variant(precision: Any, changed: dict[str, Any]) -> None:
     torch.manual_seed(0)
     x = drawings(30, 32)
     assert_same(unsettle(dabnet.build("resnet18", 20, precision, width=0.125, input_size=32, **changed), x), x)
+
+
+@pytest.mark.parametrize(("name", "size"), [("sketch_a_net", 81), ("resnet18", 32), ("googlenet", 32)])
+@pytest.mark.parametrize("changed", [{"threshold": "learned"}, {"nonlinearity": "rprelu"}, LEARNED])
+def test_learned_thresholds_and_shifts_have_the_same_signs_on_200_sketches(
+    name: str, size: int, changed: dict[str, Any]
+) -> None:
+    torch.manual_seed(0)
+    x = drawings(200, size)
+    shortcuts: Any = {"shortcuts": "conv"} if name == "resnet18" else {}
+    net = dabnet.build(
+        name, 20, weights="dab", activations="sign", width=0.125, input_size=size, **shortcuts, **changed
+    )
+    found = compare(unsettle(net, x), x)
+    assert found.is_fine
+    assert sum(layer.signs for layer in found.layers) > 100_000
+    assert sum(layer.flips for layer in found.layers) == 0
+    assert (found.equal, found.logits_error < 1e-5) == (200, True)
+
+
+def test_an_rprelu_is_a_shift_a_prelu_and_a_shift_and_a_learned_threshold_no_node_of_its_own() -> None:
+    net = nn.Sequential(
+        nn.MaxPool2d(2), RPReLU(2), nn.MaxPool2d(2), RPReLU(2), BinaryConv2d(2, 8, 1, threshold="learned")
+    )
+    nodes = lower(unsettle(net, np.zeros((1, 2, 8, 8), np.float32)), (2, 8, 8)).model.nodes
+    assert [node.OP for node in nodes] == ["max_pool", "affine", "prelu", "affine", "max_pool", "sign", "conv"]
 
 
 def test_only_dab_layers_carry_a_middle() -> None:
@@ -154,8 +192,10 @@ def binary_convolutions(draw: st.DrawFn) -> tuple[nn.Module, tuple[int, int, int
         norm=precision == "fbin" and draw(st.booleans()),
         pad_value=draw(st.integers(0, 1)) if precision == "fbin" else 0,
     )
+    if layer.norm is None and layer.has_signs and draw(st.booleans()):
+        layer.quantize_input = RSign(channels)
     after: list[nn.Module] = [nn.BatchNorm2d(filters)] if draw(st.booleans()) else []
-    after += draw(st.sampled_from([[], [nn.ReLU()], [nn.PReLU(filters)], [nn.Hardtanh()]]))
+    after += draw(st.sampled_from([[], [nn.ReLU()], [nn.PReLU(filters)], [nn.Hardtanh()], [RPReLU(filters)]]))
     last = BinaryConv2d(filters, 3, 1, norm=draw(st.booleans()))
     return nn.Sequential(layer, *after, last), (channels, draw(st.integers(8, 10)), draw(st.integers(8, 10)))
 
@@ -249,6 +289,7 @@ class TwoInputs(nn.Module):
         (nn.Sequential(nn.AvgPool2d(2, divisor_override=3)), r"'0' divides by a number of its own"),
         (nn.Sequential(nn.AvgPool2d(3, 3, 1, ceil_mode=True)), r"'0' counts padding in means over windows"),
         (nn.Sequential(nn.Linear(9, 4)), r"'0' is a linear layer of something that was not flattened"),
+        (nn.Sequential(BinaryConv2d(2, 4, 3, weights="real")), r"'0' multiplies signs by real weights"),
         (nn.Sequential(BinaryLinear(9, 4)), r"'0' is a linear layer of something that was not flattened"),
         (Calls(lambda x: F.softmax(x, 1)), r"'softmax' calls softmax, and packed models have no such step"),
         (Calls(lambda x: x.sigmoid()), r"'sigmoid' calls sigmoid"),

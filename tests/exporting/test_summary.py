@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import dabnet
 from dabnet.errors import InputError
@@ -53,6 +53,49 @@ def test_k_share_and_error_are_the_binarizers_own() -> None:
     assert row.k_share == pytest.approx(mask.float().mean().item())
     lost = (w - torch.where(mask, alpha, beta)).square().sum() / w.square().sum()
     assert row.error == pytest.approx(lost.item(), rel=1e-5)
+
+
+class Reads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(7, 6, batch_first=True)
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+        self.unused = nn.Linear(3, 3)
+        self.norm = nn.BatchNorm1d(7)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(self.lstm(x[:, 0])[0])
+        logits: Tensor = self.head(self.attention(x, x, x)[0].mean(dim=1))
+        return logits
+
+
+def test_what_it_cannot_count_is_named() -> None:
+    s = dabnet.summary(Reads(), (1, 7, 7))
+    assert s.not_counted == {
+        "lstm": "the multiply-adds of a LSTM are none that summary knows",
+        "attention": "the multiply-adds of a MultiheadAttention are none that summary knows",
+        "attention.out_proj": "it was not called",
+        "unused": "it was not called",
+    }
+    assert sum(layer.real_macs for layer in s.layers) == 30  # the head's alone
+    for name, why in s.not_counted.items():
+        assert f"not counted   {name}: {why}" in str(s)
+    assert s.to_dict()["not_counted"] == s.not_counted
+    everything = dabnet.summary(network(), (1, 7, 7))
+    assert everything.not_counted == {}
+    assert "not counted" not in str(everything)
+
+
+def test_signs_that_meet_real_weights_are_counted_as_one_bit_by_32() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 8, 1), BinaryConv2d(8, 4, 3, weights="real", threshold="learned"))
+    s = dabnet.summary(net, (1, 7, 7))
+    rows = {layer.name: layer for layer in s.layers}
+    assert (rows["1"].one_bit_macs, rows["1"].real_parameters, rows["1"].kind) == (
+        4 * 25 * 72, 4 * 72, "BinaryConv2d real sign",
+    )  # fmt: skip
+    assert rows["1.quantize_input"].real_parameters == 8
+    assert "multiplies signs by real weights" in str(s.why_not_packed)
 
 
 def test_the_network_is_left_as_it_was() -> None:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import dabnet
+from dabnet.binarizers import RSign
 from dabnet.errors import InputError
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
 
@@ -170,6 +171,105 @@ def test_bad_settings_get_their_sentence_and_change_nothing(arguments: dict[str,
     with pytest.raises(InputError, match=sentence):
         dabnet.binarize_(net, **arguments)
     assert not any(isinstance(module, BinaryLayer) for module in net.modules())
+
+
+class Reader(nn.Module):
+    """A network with weights in other places than convolutions and linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 8)
+        self.first = nn.Linear(8, 8)
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.second = nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8)
+        self.own = OwnLinear(8, 8)
+        self.head = nn.Linear(8, 4)
+
+
+class OwnLinear(nn.Linear):
+    """Somebody's own."""
+
+
+def test_what_is_left_alone_is_told_with_the_reason() -> None:
+    found = dabnet.binarize_(Reader())
+    assert found == ["second", "head"]
+    plain = "only plain nn.Conv2d and nn.Linear become binary"
+    around = "around it uses its weights directly"
+    assert found.left_alone == {
+        "embed": f"it is a Embedding; {plain}",
+        "first": "the first layer stays real as in the paper; keep_first=False makes it binary",
+        "lstm": f"it is a LSTM; {plain}",
+        "attention": f"it is a MultiheadAttention; {plain}",
+        "attention.out_proj": f"the MultiheadAttention {around}",
+        "encoder.self_attn": f"it is a MultiheadAttention; {plain}",
+        "encoder.self_attn.out_proj": f"the MultiheadAttention {around}",
+        "encoder.linear1": f"the TransformerEncoderLayer {around}",
+        "encoder.linear2": f"the TransformerEncoderLayer {around}",
+        "own": f"it is a OwnLinear, a subclass of Linear that may compute otherwise; {plain}",
+    }
+    again = dabnet.binarize_(Somebodys(), skip=["body.?", "he*"])
+    assert again == []
+    assert again.left_alone["body.0.conv"] == "skip names it by 'body.?'"
+    assert again.left_alone["head"] == "skip names it by 'he*'"
+
+
+def test_converted_and_left_alone_are_all_layers_with_weights() -> None:
+    several: list[dict[str, Any]] = [{}, {"skip": ["body.0"]}, {"keep_first": False}, {"precision": "fprec"}]
+    for arguments in several:
+        net = Somebodys()
+        layers = {name for name, layer in net.named_modules() if isinstance(layer, nn.Conv2d | nn.Linear)}
+        found = dabnet.binarize_(net, **arguments)
+        assert set(found) | set(found.left_alone) == layers
+        assert not set(found) & set(found.left_alone)
+
+
+def test_a_layer_that_is_first_and_last_stays_real_with_a_warning_that_says_so() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(8, 4))
+    with pytest.warns(UserWarning, match="made nothing binary .*'1': the first layer, and here also the last, stays"):
+        found = dabnet.binarize_(net)
+    assert (found, list(found.left_alone)) == ([], ["1"])
+    assert dabnet.binarize_(net, keep_first=False) == ["1"]
+    with pytest.warns(UserWarning, match="there are no layers with weights"):
+        dabnet.binarize_(nn.Sequential(nn.ReLU()))
+
+
+@pytest.mark.parametrize(
+    ("skip", "sentence"),
+    [
+        (["stem"], r"skip names 'stem', but nothing of it would become binary \('stem': the first layer stays real"),
+        (["head", "s*"], r"skip names 's\*', but nothing of it would become binary"),
+        (["body.2"], r"skip names 'body.2', but .* \(no layer there has weights\): leave it out of skip"),
+    ],
+)
+def test_a_skip_that_changes_nothing_is_refused(skip: list[str], sentence: str) -> None:
+    net = Somebodys()
+    with pytest.raises(InputError, match=sentence):
+        dabnet.binarize_(net, skip=skip)
+    assert not any(isinstance(module, BinaryLayer) for module in net.modules())
+    dabnet.binarize_(Somebodys(), skip=["stem"], keep_first=False)
+
+
+def test_learned_thresholds_take_the_place_of_norms() -> None:
+    net = Somebodys()
+    assert dabnet.binarize_(net, threshold="learned") == ALL
+    assert net.head.norm is None
+    assert isinstance(net.head.quantize_input, RSign)
+    net(torch.zeros(2, 1, 16, 16)).sum().backward()
+    with pytest.raises(InputError, match="already is a learned threshold"):
+        dabnet.binarize_(Somebodys(), threshold="learned", norm=True)
+
+
+def test_an_axis_that_is_not_given_is_binary() -> None:
+    for arguments, axes in (({}, ("dab", "sign")), ({"weights": "xnor"}, ("xnor", "sign")),
+                            ({"activations": "real"}, ("dab", "real")), ({"weights": "real"}, ("real", "sign")),
+                            ({"method": "bnn"}, ("bnn", "sign"))):  # fmt: skip
+        net = Somebodys()
+        assert dabnet.binarize_(net, **arguments) == ALL  # type: ignore[arg-type]
+        settings: Any = net.head.settings
+        assert (settings.weights, settings.activations) == axes
 
 
 def test_what_is_no_module_gets_its_sentence() -> None:

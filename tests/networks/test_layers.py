@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import io
+from collections.abc import Callable
 from typing import Any, cast, get_args
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from dabnet.binarizers import sign
+from dabnet import binarize_, export
+from dabnet.binarizers import Sign, sign
 from dabnet.binarizers.choices import Method
 from dabnet.errors import InputError, NonFiniteError
+from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
 
 
@@ -155,10 +158,8 @@ def test_mixed_precision_trains() -> None:
     assert half.eval()(torch.randn(1, 8, 8, 8, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_compiled_network_trains_a_step_without_a_graph_break(backend: str) -> None:
-    torch.manual_seed(0)
-    net = nn.Sequential(
+def several_gradients() -> nn.Sequential:
+    return nn.Sequential(
         nn.Conv2d(1, 8, 3),
         BinaryConv2d(8, 8, 3, norm=True, gradient="paper"),
         BinaryConv2d(8, 8, 3, method="xnor", gradient="exact", input_gradient="approx", pad_value=1, padding=1),
@@ -166,6 +167,25 @@ def test_compiled_network_trains_a_step_without_a_graph_break(backend: str) -> N
         nn.Flatten(),
         BinaryLinear(8 * 6 * 6, 5, gradient="ste"),
     )
+
+
+def learned_thresholds() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3),
+        RPReLU(8),
+        BinaryConv2d(8, 8, 3, threshold="learned"),
+        RPReLU(8),
+        BinaryConv2d(8, 8, 3, weights="real"),
+        nn.Flatten(),
+        BinaryLinear(8 * 6 * 6, 5, threshold="learned", input_gradient="approx"),
+    )
+
+
+@pytest.mark.parametrize("build", [several_gradients, learned_thresholds])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_network_trains_a_step_without_a_graph_break(backend: str, build: Callable[[], nn.Sequential]) -> None:
+    torch.manual_seed(0)
+    net = build()
     twin = copy.deepcopy(net)
     x, y = torch.randn(4, 1, 12, 12), torch.randint(0, 5, (4,))
     compiled = torch.compile(net, fullgraph=True, backend=backend)  # raises where the graph would break
@@ -227,6 +247,73 @@ def test_k_moves_no_farther_than_max_k_step_and_gets_there() -> None:
     torch.testing.assert_close(layer.binary_weight(), target.binary_weight())
 
 
+@pytest.mark.parametrize("layer", [BinaryConv2d(4, 3, 3, threshold="learned"), BinaryLinear(4, 3, threshold="learned")])
+def test_a_learned_threshold_divides_the_inputs_in_train_and_eval_mode(layer: BinaryLayer) -> None:
+    torch.manual_seed(0)
+    assert set(layer.state_dict()) == {"weight", "quantize_input.threshold"}
+    threshold = layer.get_parameter("quantize_input.threshold")
+    nn.init.normal_(threshold)
+    x = torch.randn(2, 4, 5, 5) if isinstance(layer, BinaryConv2d) else torch.randn(2, 4)
+    at = threshold.detach().reshape(-1, *[1] * (x.ndim - 2))
+    twin = copy.deepcopy(layer)
+    twin.quantize_input = Sign()
+    for mode in (True, False):
+        torch.testing.assert_close(layer.train(mode)(x), twin.train(mode)(x - at), rtol=1e-4, atol=1e-4)
+        layer(x).sum().backward()
+        assert threshold.grad is not None
+        assert threshold.grad.abs().sum() > 0
+
+
+def test_signs_can_meet_real_weights_which_nothing_constrains() -> None:
+    torch.manual_seed(0)
+    layer = BinaryConv2d(4, 3, 3, norm=True, weights="real")
+    assert set(layer.state_dict()) == set(BinaryConv2d(4, 3, 3, norm=True).state_dict())
+    with torch.no_grad():
+        layer.weight.mul_(10)
+    before = layer.weight.detach().clone()
+    layer.constrain_()
+    assert torch.equal(layer.weight, before)
+    x = torch.randn(2, 4, 5, 5)
+    for mode in (True, False):
+        layer.train(mode)
+        normal = layer._normalize(x)
+        torch.testing.assert_close(layer(x), F.conv2d(sign(normal), layer.weight), rtol=1e-4, atol=1e-4)
+    assert (layer.precision, layer.method) == (None, "real")
+    with pytest.raises(InputError, match="are real: it has no two values"):
+        layer.two_values()
+
+
+def test_a_starting_deviation_is_that_of_the_first_weights() -> None:
+    layer = BinaryLinear(100, 100, binary_start=0.01)
+    assert 0.009 < layer.weight.std() < 0.011
+    before = layer.weight.detach().clone()
+    net = nn.Sequential(nn.Linear(100, 100), nn.Linear(100, 100))
+    kept = net[1].get_parameter("weight").detach().clone()
+    assert binarize_(net, binary_start=0.01) == ["1"]
+    assert torch.equal(net[1].get_parameter("weight"), kept)  # what was trained is not thrown away
+    assert torch.equal(layer.weight, before)
+
+
+def test_a_quantizer_of_ones_own_takes_the_place_of_ours() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(0.5))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return sign(x) * self.scale
+
+    layer = BinaryConv2d(4, 3, 3)
+    x = torch.randn(2, 4, 5, 5)
+    expected = layer(x) / 2
+    layer.quantize_input = Half()
+    torch.testing.assert_close(layer(x), expected)
+    layer(x).sum().backward()
+    assert "quantize_input.scale" in layer.state_dict()
+    with pytest.raises(InputError, match="makes its inputs binary by Half"):
+        export(layer, "nowhere.safetensors", input_size=(4, 5, 5))
+
+
 def test_a_nan_in_a_layer_is_named() -> None:
     layer = BinaryConv2d(2, 3, 3, name="stage1.conv2")
     nn.init.constant_(layer.weight, float("nan"))
@@ -238,6 +325,10 @@ def test_a_nan_in_a_layer_is_named() -> None:
     ("settings_", "sentence"),
     [
         ({"precision": "fprec"}, "'fprec' is not a precision of a binary layer: choose one of wbin, fbin"),
+        ({"weights": "real", "activations": "real"}, "or other weights or activations than real"),
+        ({"activations": "int4"}, "activations='int4' is not available yet: choose real or sign"),
+        ({"threshold": "learned", "norm": True}, "whose shift already is a learned threshold"),
+        ({"tresholds": "learned"}, "a binary layer has no setting 'tresholds'. Did you mean 'threshold'?"),
         ({"method": "bnn", "gradient": "exact"}, "method 'bnn' has no 'exact' gradient"),
         ({"input_gradient": "aprox"}, "Did you mean 'approx'"),
         ({"pad_value": 2}, "pad_value is what a padded tap holds, 0 or 1, not 2"),

@@ -15,8 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import dabnet
-from dabnet.binarizers.choices import Method, Precision
+from dabnet.binarizers import RSign
+from dabnet.binarizers.choices import Method, Precision, choose_axes
 from dabnet.errors import InputError, NonFiniteError
+from dabnet.networks.activations import RPReLU
 from dabnet.networks.blocks import Network
 from dabnet.networks.catalog import NETWORKS, build
 from dabnet.networks.convert import binary_layers, constrain_
@@ -304,6 +306,91 @@ def test_a_training_step_changes_every_parameter_of_a_binary_network(
 
 
 @every_kind
+@every_precision
+def test_the_two_axes_and_the_papers_names_build_the_same(kind: str, precision: Precision) -> None:
+    weights, activations = choose_axes(precision, "xnor", None, None, default=("real", "real"))
+    torch.manual_seed(1)
+    paper = tiny(kind, precision, "xnor")
+    torch.manual_seed(1)
+    net = build(**{**paper.settings, "weights": weights, "activations": activations})
+    assert net.settings == paper.settings
+    assert (net.settings["weights"], net.settings["activations"]) == (weights, activations)
+    for mine, other in zip(net.parameters(), paper.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_a_network_is_real_but_for_the_axis_that_is_given() -> None:
+    def settings(**axes: Any) -> tuple[str, str]:
+        net = build("resnet18", 5, width=0.125, input_size=32, **axes)
+        return net.settings["weights"], net.settings["activations"]
+
+    assert settings() == settings(method="xnor") == ("real", "real")
+    assert settings(weights="xnor") == ("xnor", "real")
+    assert settings(activations="sign") == ("real", "sign")
+    with pytest.raises(InputError, match="activations='int8' is not available yet"):
+        settings(activations="int8")
+
+
+@every_kind
+def test_signs_with_real_weights_are_the_first_stage_of_a_binary_network(kind: str) -> None:
+    """The same tensors under the same names, so that the second stage can start from the first."""
+    first = build(**{**tiny(kind, "fbin").settings, "weights": "real", "gradient": None})
+    second = tiny(kind, "fbin")
+    assert list(binary_layers(first)) == []
+    second.load_state_dict(first.state_dict())
+    train_a_step(first)
+
+
+REACTNET: dict[str, Any] = {"threshold": "learned", "nonlinearity": "rprelu"}
+
+
+@every_kind
+def test_learned_thresholds_and_shifts_train_and_add_no_keys_where_they_are_off(kind: str) -> None:
+    net, plain = tiny(kind, "fbin", **REACTNET), tiny(kind, "fbin")
+    train_a_step(net)
+    names = ("threshold", "shift_before", "shift_after")
+    learned = [name for name, _ in net.named_parameters() if name.endswith(names)]
+    signs = [layer for layer in net.modules() if isinstance(layer, BinaryLayer) and layer.has_signs]
+    bent = [layer for layer in net.modules() if isinstance(layer, RPReLU)]
+    assert len(learned) == len(signs) + 2 * len(bent) > 0
+    assert all(layer.norm is None for layer in signs)  # the norm follows the convolution, as in ReActNet
+    assert not [layer for layer in net.modules() if isinstance(layer, nn.ReLU)]
+    with torch.no_grad():
+        fresh, shares = tiny(kind, "fbin", **REACTNET), []
+        quantizers = [module for module in fresh.modules() if isinstance(module, RSign)]
+        for module in quantizers:
+            module.register_forward_hook(lambda _, __, signs: shares.append((signs > 0).float().mean().item()))
+        fresh(sketches(fresh, 16))
+    assert len(shares) == len(signs)
+    assert all(0.05 < share < 0.95 for share in shares)  # signs tell something from the start
+    assert not [name for name in plain.state_dict() if "threshold" in name or "shift" in name or "quantize" in name]
+
+
+def test_a_prelu_becomes_an_rprelu_with_the_same_slopes() -> None:
+    plain, net = (tiny("resnet18 conv", "fbin", nonlinearity=kind) for kind in (None, "rprelu"))
+    assert isinstance(plain.get_submodule("stage1.0.conv1.activation"), nn.PReLU)
+    missing, unexpected = net.load_state_dict(plain.state_dict(), strict=False)
+    assert unexpected == []
+    assert {name.rpartition(".")[2] for name in missing} == {"shift_before", "shift_after"}
+    x = sketches(net)
+    torch.testing.assert_close(net.eval()(x), plain.eval()(x))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("relu", nn.ReLU), ("prelu", nn.PReLU), ("rprelu", RPReLU)])
+def test_a_nonlinearity_takes_the_place_of_every_relu_but_the_first(kind: str, expected: type[nn.Module]) -> None:
+    net = tiny("googlenet", "wbin", nonlinearity=kind)
+    found = [m for name, m in net.named_modules() if name.endswith("relu") and not name.startswith("stem")]
+    assert found
+    assert all(type(module) is expected for module in found)
+
+
+def test_binary_layers_start_with_the_deviation_that_is_asked_for() -> None:
+    net = tiny("resnet18", "fbin", binary_start=0.01, width=0.5)
+    assert all(0.008 < layer.weight.std() < 0.012 for layer in binary_layers(net))
+    assert net.get_parameter("stem.conv.weight").std() > 0.02
+
+
+@every_kind
 def test_settings_of_binary_layers_reach_them_and_train(kind: str) -> None:
     net = tiny(kind, "fbin", gradient="exact", input_gradient="approx", max_k_step=0.1, real_last=False)
     for layer in binary_layers(net):
@@ -353,10 +440,11 @@ def test_networks_copy_trace_and_run_channels_last(kind: str, precision: Precisi
 
 
 @every_kind
-def test_networks_compile_without_a_graph_break(kind: str) -> None:
+@pytest.mark.parametrize("changes", [{}, {"threshold": "learned", "nonlinearity": "rprelu"}])
+def test_networks_compile_without_a_graph_break(kind: str, changes: dict[str, Any]) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
-    net = tiny(kind, "fbin")
+    net = tiny(kind, "fbin", **changes)
     compiled = torch.compile(net, fullgraph=True, backend="eager")  # raises where the graph would break
     assert compiled(sketches(net)).shape == (4, 5)
 
@@ -437,6 +525,16 @@ def test_binary_layers_are_named_by_their_path() -> None:
         ({"weights": "dab"}, "what is binary is given twice"),
         ({"activations": "sign"}, "what is binary is given twice"),
         ({"widht": 2}, "'resnet18' has no setting 'widht'. Did you mean 'width'?"),
+        (
+            {
+                "activations": "sign",
+                "weights": "dab",
+                "precision": None,
+                "threshold": "learned",
+                "nonlinearity": "relu",
+            },
+            "makes signs that are all \\+1: choose prelu or rprelu",
+        ),
         ({"nonlinearity": "rrelu"}, "nonlinearity must be one of relu, prelu, rprelu, not 'rrelu'. Did you mean"),
         ({"method": "xnor", "max_k_step": 0.1}, "max_k_step=0.1 with method 'xnor'"),
     ],

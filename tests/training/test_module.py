@@ -57,6 +57,17 @@ def test_weight_decay_spares_binary_weights_norms_and_biases() -> None:
     assert everything == {id(p) for p in net.parameters()}
 
 
+def test_weight_decay_spares_learned_thresholds_and_shifts() -> None:
+    recipe = dataclasses.replace(TINY, weight_decay=0.1, threshold="learned", nonlinearity="rprelu")
+    net = build(**recipe.network_settings(5))
+    optimizer = Training(net, recipe, steps_an_epoch=1).configure_optimizers()["optimizer"]
+    decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
+    learned = [p for name, p in net.named_parameters() if "threshold" in name or "activation" in name]
+    assert len(learned) > 20
+    assert decayed
+    assert not decayed & {id(p) for p in learned}
+
+
 @pytest.mark.parametrize(("share", "temperature"), [(0.0, 1.0), (0.3, 1.0), (1.0, 4.0)])
 def test_a_students_loss_is_the_formulas(share: float, temperature: float) -> None:
     recipe = dataclasses.replace(TINY, label_smoothing=0.1)

@@ -3,7 +3,7 @@
 For real activations the order is convolution -> batch norm -> ReLU. For signs it is XNOR-Net's, batch norm -> sign ->
 convolution -> ReLU: what comes out of a ReLU is never negative, and its sign says nothing until a norm centred it.
 Where the sign's threshold is learned, it does that instead, and the order is ReActNet's: sign -> convolution -> batch
-norm -> ReLU.
+norm -> PReLU, without a ReLU anywhere.
 """
 
 from __future__ import annotations
@@ -53,13 +53,20 @@ class Network(nn.Module):
                 nn.init.normal_(module.weight, std=start)
 
 
-def real_unit(inputs: int, filters: int, kernel: int, stride: int = 1, padding: int = 0) -> nn.Sequential:
-    """Convolution -> batch norm -> ReLU in real numbers: the first layer of every network."""
-    return named(
-        conv=nn.Conv2d(inputs, filters, kernel, stride, padding, bias=False),
-        norm=nn.BatchNorm2d(filters),
-        relu=nn.ReLU(),
-    )
+def real_unit(
+    settings: NetworkSettings, inputs: int, filters: int, kernel: int, stride: int = 1, padding: int = 0
+) -> nn.Sequential:
+    """Convolution -> batch norm -> ReLU in real numbers: the first layer of every network.
+
+    Where thresholds are learned, the next sign is told more without the ReLU, and there is none.
+    """
+    parts: dict[str, nn.Module] = {
+        "conv": nn.Conv2d(inputs, filters, kernel, stride, padding, bias=False),
+        "norm": nn.BatchNorm2d(filters),
+    }
+    if not settings.learns_thresholds:
+        parts["relu"] = nn.ReLU()
+    return named(**parts)
 
 
 def unit(
@@ -79,7 +86,7 @@ def unit(
     below the mean, others rise above it, and their signs would tell which were dropped rather than what they were.
     """
     parts: dict[str, nn.Module] = {}
-    norm_first = has_norm_before_sign(settings)
+    norm_first = settings.has_signs and not settings.learns_thresholds
     if dropout and not settings.has_signs:
         parts["dropout"] = nn.Dropout(dropout)
     if settings.has_signs or settings.weights != "real":
@@ -93,14 +100,9 @@ def unit(
     return named(**parts)
 
 
-def has_norm_before_sign(settings: NetworkSettings) -> bool:
-    """Whether a norm decides where the signs change; else they are real, or learn that themselves."""
-    return settings.has_signs and settings.threshold == "zero"
-
-
 def nonlinearity(settings: NetworkSettings, channels: int, default: Nonlinearity = "relu") -> nn.Module:
     """Return what follows a layer of so many channels; `default` where the settings leave it open."""
-    kind = settings.nonlinearity or default
+    kind = settings.nonlinearity or ("prelu" if settings.learns_thresholds else default)
     if kind == "relu":
         return nn.ReLU()
     return nn.PReLU(channels) if kind == "prelu" else RPReLU(channels)
@@ -125,7 +127,11 @@ def head(settings: NetworkSettings, features: int, *, dropout: float = 0.0) -> n
         return named(**parts)
     scaled = settings.weights == "bnn"
     parts["linear"] = BinaryLinear(
-        features, settings.classes, bias=not scaled, norm=has_norm_before_sign(settings), settings=settings.layer
+        features,
+        settings.classes,
+        bias=not scaled,
+        norm=signs and not settings.learns_thresholds,
+        settings=settings.layer,
     )
     if scaled:
         parts["norm"] = nn.BatchNorm1d(settings.classes)

@@ -62,7 +62,8 @@ def binarize_(
         norm: put a batch norm in front of each sign, as XNOR-Net does; if left out, of each whose threshold is not
             learned. Most networks have a ReLU before a convolution, and the sign of what comes out of a ReLU is +1
             everywhere.
-        settings: everything else that `dabnet.binarizers.settings.BinarySettings` has and explains.
+        settings: everything else that `dabnet.binarizers.settings.BinarySettings` has and explains. A learned threshold
+            starts at 0: it is for inputs of both signs, not for what comes out of a ReLU.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(8, 4))
     >>> converted = binarize_(net, weights="dab", activations="sign", skip=["4"]); converted

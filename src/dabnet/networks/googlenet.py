@@ -25,7 +25,7 @@ class GoogLeNet(Network):
     def __init__(self, settings: NetworkSettings) -> None:
         super().__init__(settings)
         c1, c2 = settings.channels(64), settings.channels(192)
-        self.stem = real_unit(1, c1, 7, stride=2, padding=3)
+        self.stem = real_unit(settings, 1, c1, 7, stride=2, padding=3)
         self.pool1 = nn.MaxPool2d(3, stride=2, padding=1)
         self.conv2_reduce = unit(settings, c1, c1, 1)
         self.conv2 = unit(settings, c1, c2, 3, padding=1)

@@ -37,7 +37,7 @@ class ResNet18(Network):
     def __init__(self, settings: NetworkSettings) -> None:
         super().__init__(settings)
         c1, c2, c3, c4 = (settings.channels(count) for count in (64, 128, 256, 512))
-        self.stem = real_unit(1, c1, 7, stride=2, padding=3)
+        self.stem = real_unit(settings, 1, c1, 7, stride=2, padding=3)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         self.stage1 = nn.Sequential(block(settings, c1, c1), block(settings, c1, c1))
         self.stage2 = nn.Sequential(block(settings, c1, c2, stride=2), block(settings, c2, c2))

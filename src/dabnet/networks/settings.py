@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from dabnet._settings import Within
 from dabnet.binarizers.settings import BinarySettings, takes_paper_names
+from dabnet.errors import InputError
 
 Shortcuts = Literal["block", "conv"]
 """What a shortcut of a residual network leads around: a block of two convolutions, or every convolution."""
@@ -30,8 +31,20 @@ class NetworkOptions(BinarySettings):
     real_last: bool | None = None
     """Whether the last layer stays real; left out, as in the paper: in Sketch-A-Net only."""
     nonlinearity: Nonlinearity | None = None
-    """What follows a layer but the first: relu, prelu or rprelu. Left out, relu as in the paper, and prelu where signs
-    have a shortcut around every convolution."""
+    """What follows a layer but the first: relu, prelu or rprelu. Left out, relu as in the paper; and prelu where signs
+    have a shortcut around every convolution, or learn their thresholds: after a ReLU all signs would be +1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.learns_thresholds and self.nonlinearity == "relu":
+            raise InputError(
+                "threshold='learned' with nonlinearity='relu' makes signs that are all +1: choose prelu or rprelu."
+            )
+
+    @property
+    def learns_thresholds(self) -> bool:
+        """Whether layers learn where the signs of their inputs change, and no norm stands before them."""
+        return self.has_signs and self.threshold == "learned"
 
 
 @takes_paper_names

@@ -25,7 +25,7 @@ class SketchANet(Network):
     def __init__(self, settings: NetworkSettings) -> None:
         super().__init__(settings)
         c1, c2, c3, full = (settings.channels(count) for count in (64, 128, 256, 512))
-        self.conv1 = real_unit(1, c1, 15, stride=3)
+        self.conv1 = real_unit(settings, 1, c1, 15, stride=3)
         self.pool1 = nn.MaxPool2d(3, stride=2)
         self.conv2 = unit(settings, c1, c2, 5)
         self.pool2 = nn.MaxPool2d(3, stride=2)
