@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from dabnet.errors import InputError
-from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.sketch import MAX_POINTS, Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +44,14 @@ def sketch_from_record(record: Any) -> Sketch:
     drawing = record.get("drawing") if isinstance(record, dict) else None
     if not isinstance(drawing, list):
         raise InputError("the line is not a Quick, Draw! drawing: it needs an object with 'drawing'.")
+    if len(drawing) > MAX_POINTS:
+        raise InputError(f"the drawing has more than {MAX_POINTS:,} strokes: simplify it first.")
     strokes = []
     for number, stroke in enumerate(drawing, start=1):
         if not _is_stroke(stroke):
             raise InputError(f"stroke {number} is not Quick, Draw!'s [[x, ...], [y, ...]]: both must be as long.")
+        if len(stroke[0]) > MAX_POINTS:
+            raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
         strokes.append(list(zip(stroke[0], stroke[1], strict=True)))
     return Sketch.from_strokes(strokes)
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from dabnet.errors import InputError
-from dabnet.sketches.images import MAX_PIXELS, sketch_from_array
+from dabnet.sketches.decode import MAX_PIXELS
+from dabnet.sketches.images import sketch_from_array
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.sources.source import QUICKDRAW_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
 
