@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 def request(body: bytes, kind: str = "application/json", length: int | None = None) -> bytes:
     length = len(body) if length is None else length
-    head = f"POST /v1/recognize HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+    head = f"POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
     return head.encode() + body
 
 
@@ -67,7 +67,7 @@ def kinds() -> dict[str, Kind]:
         "malformed picture": Kind(request(picture.getvalue()[:500], "image/png"), ("422",)),
         "an unknown type": Kind(request(b"hello", "text/plain"), ("415",)),
         "not HTTP": Kind(b"\x16\x03\x01\x02\x00\x01\r\n\r\n", ("400",)),
-        "a head that never ends": Kind(b"POST /v1/recognize HTTP/1.1\r\nhost: x", (CLOSED, "408"), wait=True),
+        "a head that never ends": Kind(b"POST /v1/recognize HTTP/1.1\r\nhost: localhost", (CLOSED, "408"), wait=True),
         "a body that never ends": Kind(request(b"{", length=1000), ("408",), wait=True),
         "left in the head": Kind(b"POST /v1/rec", (GONE,), leave=True),
         "left in the body": Kind(request(b"{", length=1000), (GONE,), leave=True),

@@ -7,6 +7,7 @@ gathers. Only if more drawings are being read already does it wait for them, for
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -68,6 +69,7 @@ class Pipeline:
         self._ready: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading = 0
         self._lock = threading.Lock()  # of all numbers
+        self._begun: dict[int, float] = {}  # when each thread that works began
         self._readers = [threading.Thread(target=self._read_all, name="reader", daemon=True) for _ in range(READERS)]
         self._runners = [threading.Thread(target=self._run_all, name="network", daemon=True) for _ in range(RUNNERS)]
         for thread in (*self._readers, *self._runners):
@@ -81,13 +83,21 @@ class Pipeline:
         """Only call `read`, in its turn."""
         return self._submit(_Job(read, is_run=False))
 
-    def close(self) -> None:
-        """Finish what was handed in, and end the threads."""
+    def longest(self) -> float:
+        """Return the seconds for which any thread has worked on what it works on now; infinite if one has died."""
+        if not all(thread.is_alive() for thread in (*self._readers, *self._runners)):
+            return math.inf
+        now = perf_counter()
+        return max((now - begun for begun in list(self._begun.values())), default=0.0)
+
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what was handed in, and end the threads; those that need longer are left to die with the process."""
+        until = math.inf if seconds is None else perf_counter() + seconds
         for queue, threads in ((self._unread, self._readers), (self._ready, self._runners)):
             for _ in threads:
                 queue.put(None)
             for thread in threads:
-                thread.join()
+                thread.join(None if seconds is None else max(0.0, until - perf_counter()))
 
     def _submit(self, job: _Job) -> asyncio.Future[Any]:
         with self._lock:
@@ -97,7 +107,7 @@ class Pipeline:
 
     def _read_all(self) -> None:
         while (job := self._unread.get()) is not None:
-            begun = perf_counter()
+            begun = self._begun[threading.get_ident()] = perf_counter()
             try:
                 job.x = job.read()
             except Exception as problem:  # whoever asked gets it
@@ -109,18 +119,21 @@ class Pipeline:
                     self._ready.put(job)
                 else:
                     _settle([job], [job.x])
+            del self._begun[threading.get_ident()]
             with self._lock:
                 self._reading -= 1
 
     def _run_all(self) -> None:
         while (job := self._ready.get()) is not None:
             batch = self._gather(job)
-            begun = perf_counter()
+            begun = self._begun[threading.get_ident()] = perf_counter()
             try:
                 answers = self._run(np.concatenate([job.x for job in batch]))
             except Exception as problem:  # whoever asked gets it
                 _settle(batch, problem)
                 continue
+            finally:
+                del self._begun[threading.get_ident()]
             running = perf_counter() - begun
             with self._lock:
                 self.batches += 1
