@@ -60,7 +60,7 @@ def start(*options: object, module: str = "dabnet", errors: str = "", code: int 
             _, said = process.communicate(timeout=20)
     assert process.returncode == code
     assert errors in said
-    assert errors or not said
+    assert errors or not said, said
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dabnet.web.bodies import JSON
 
@@ -42,6 +42,7 @@ class Connection(HttpToolsProtocol):
         self._is_new = False  # whether a message ended in what was last received
         self.since = 0.0  # when it began to wait for a request
         self._unread_since: float | None = None
+        self._cycles: list[RequestResponseCycle] = []  # of requests that are not answered
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection in, if there is room or can be made."""
@@ -50,6 +51,13 @@ class Connection(HttpToolsProtocol):
         self.since = self.loop.time()
         if len(self.connections) > self.service.limits.connections and not self._make_room():
             self._refuse(503, "the server is busy (too many connections): try again in a second.")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell all requests that nobody waits for their answers; uvicorn tells the last one only."""
+        super().connection_lost(exc)
+        for cycle in self._cycles:
+            cycle.disconnected = not cycle.response_complete
+            cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and count what is not body."""
@@ -86,6 +94,7 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= AHEAD:
             self._stop(429, f"more than {AHEAD} requests wait on this connection: read the answers first.")
         super().on_headers_complete()
+        self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete] + [self.cycle]
 
     def on_body(self, body: bytes) -> None:
         """Count the body's bytes; its own limit is looked after where it is read."""
