@@ -25,6 +25,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from dabnet._files import cannot_write, open_beside
 from dabnet._lazy import load
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
@@ -215,13 +216,12 @@ def show(
     console = Console(quiet=as_json)
     with console.status("Drawing"):
         picture = _sheet(sketches, chosen, each, size, seed)
-    beside = output.with_name(output.name + ".writing")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(beside, "PNG", optimize=True)
-        beside.replace(output)
     except OSError as problem:
-        raise InputError(f"cannot write '{output}' ({problem.strerror}): choose another place with -o.") from None
+        raise cannot_write(output, problem) from None
+    with open_beside(output) as file:
+        picture.save(file, "PNG", optimize=True)
     info = sketches.info
     folds = {int(fold): int(count) for fold, count in zip(*np.unique(sketches.folds, return_counts=True), strict=True)}
     if as_json:

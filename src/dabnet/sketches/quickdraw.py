@@ -17,6 +17,8 @@ from dabnet.sketches.sketch import MAX_POINTS, Sketch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_LINE = 8_000_000
+"""Bytes of a line of JSON: a drawing of MAX_POINTS has a tenth of that."""
 _HEADER = struct.Struct("<Q2sbIH")  # key, country, recognized, time, strokes
 
 
@@ -60,15 +62,19 @@ def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
     """Read the drawings of an ndjson file whose lines begin at bytes from `start` up to `stop`."""
     file.seek(max(0, start - 1))
     if start > 0:
-        file.readline()  # belongs to the piece before, unless it ends right here
-    while (position := file.tell()) < stop and (line := file.readline()):
-        if not line.strip():
+        _skip_line(file, stop)  # belongs to the piece before, unless it ends right here
+    while (position := file.tell()) < stop and (line := file.readline(MAX_LINE + 1)):
+        if not line.strip() and len(line) <= MAX_LINE:
             continue
         key = f"at byte {position}"
         try:
+            if len(line) > MAX_LINE:
+                if not line.endswith(b"\n"):
+                    _skip_line(file, stop)
+                raise InputError(f"the line has more than {MAX_LINE:,} bytes: simplify the drawing first.")
             record = parse_json(line)
             if isinstance(record, dict):
-                key = str(record.get("key_id", key))
+                key = f"{record.get('key_id', key)!s:.100}"
             yield Entry(key, sketch_from_record(record))
         except InputError as error:
             yield Entry(key, error)
@@ -79,19 +85,28 @@ def read_records(file: BinaryIO) -> Iterator[Entry]:
     while header := file.read(_HEADER.size):
         try:
             key, _, _, _, strokes = _HEADER.unpack(header)
-            points, ends = [], []
+            points, total = [], 0
             for _ in range(strokes):
                 (count,) = struct.unpack("<H", file.read(2))
                 axes = np.frombuffer(file.read(2 * count), dtype=np.uint8).reshape(2, count)
-                points.append(axes.T)
-                ends.append(count)
+                total += count
+                if total <= MAX_POINTS:  # the rest is read past
+                    points.append(axes.T)
         except (struct.error, ValueError):
             yield Entry(f"at byte {file.tell()}", InputError("the file ends in the middle of a drawing."))
             return
         try:
+            if total > MAX_POINTS:
+                raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
             yield Entry(str(key), Sketch.from_strokes(points))
         except InputError as error:
             yield Entry(str(key), error)
+
+
+def _skip_line(file: BinaryIO, stop: int) -> None:
+    """Read past the end of a line, but not far past `stop`: what begins there is another piece's."""
+    while file.tell() < stop and (line := file.readline(MAX_LINE)) and not line.endswith(b"\n"):
+        pass
 
 
 def _is_stroke(stroke: Any) -> bool:

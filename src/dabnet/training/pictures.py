@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from dabnet._files import open_beside
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
@@ -315,12 +315,5 @@ def _save(figure: Figure, path: str | Path) -> None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in figure.canvas.get_supported_filetypes():
         raise InputError(f"'{path}' does not say what kind of picture it is to be: end its name in .png, .svg or .pdf.")
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        figure.savefig(partial, dpi=_DPI, format=kind)
-        partial.replace(path)
-    except OSError as problem:
-        raise InputError(f"cannot write '{path}' ({problem.strerror}): choose another path.") from None
-    finally:
-        with suppress(OSError):  # it is there only if something went wrong
-            partial.unlink()
+    with open_beside(path) as file:
+        figure.savefig(file, dpi=_DPI, format=kind)
