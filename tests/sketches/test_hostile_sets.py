@@ -139,7 +139,11 @@ def test_arrays_of_every_good_kind_are_taken(tmp_path: Path) -> None:
 
 def peak_megabytes(code: str, *arguments: object) -> float:
     """Run Python, and return the most memory it had resident above what importing takes."""
-    code = f"import resource, sys\nimport dabnet.sketches.sources as sources, dabnet.sketches.prepare\nhad = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n{code}\nprint((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had) / 1e3)"
+    before = (
+        "import resource, sys\nfrom pathlib import Path\nimport dabnet.sketches.sources as sources\n"
+        "from dabnet.sketches.prepare import prepare\nhad = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+    )
+    code = f"{before}{code}\nprint((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had) / 1e3)"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=True
     )
