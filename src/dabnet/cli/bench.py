@@ -14,6 +14,7 @@ from rich.table import Table
 from dabnet._lazy import load
 from dabnet.benching.engines import ENGINES, OURS, check_engines
 from dabnet.benching.measure import Comparison, compare
+from dabnet.cli.console import PlainConsole
 from dabnet.errors import InputError, suggest
 from dabnet.packed import find_model, is_packed, read_model
 
@@ -55,7 +56,7 @@ def bench(
     if chart is not None:
         draw = load("dabnet.benching.chart").draw_comparison
     settings = {"precision": precision, "method": method, "width": width, "input_size": size}
-    console = Console(quiet=as_json, highlight=False)
+    console = PlainConsole(quiet=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading the model", total=None)

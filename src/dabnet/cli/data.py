@@ -27,6 +27,8 @@ from rich.table import Table
 
 from dabnet._files import cannot_write, open_beside
 from dabnet._lazy import load
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
 from dabnet.sketches.raster import Raster, rasterize_batch
@@ -54,7 +56,7 @@ def list_sets(as_json: AsJson = False) -> None:
     for name, entry in catalog.items():
         what = f"{entry.title}: {entry.published}"
         table.add_row(name, what, f"{entry.drawings:,}", str(entry.classes), entry.licence)
-    console = Console()
+    console = PlainConsole()
     console.print(table)
     console.print("Get one: dabnet data download NAME. Without any download: dabnet data prepare synthetic")
 
@@ -81,8 +83,8 @@ def download(
     if sha256 and len(files) > 1:
         raise InputError(f"--sha256 is for one file, and these are {len(files)}: leave it out.")
     folder = output / name
-    console = Console(quiet=as_json)
-    console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}", highlight=False)
+    console = PlainConsole(quiet=as_json)
+    console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}")
     heed_interrupts()
     fetched = []
     with Progress(
@@ -109,14 +111,12 @@ def download(
             bar.remove_task(task)
             fetched.append({"path": str(done.path), "bytes": done.bytes, "sha256": done.sha256, "url": url})
             note = " was there already" if done.already_there else ""
-            console.print(
-                f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", highlight=False, soft_wrap=True
-            )
+            console.print(f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(fetched, indent=2))
         return
     source = fetched[0]["path"] if len(fetched) == 1 else folder
-    console.print(f"Prepare it: dabnet data prepare {shlex.quote(str(source))} -o {name}.parquet", highlight=False)
+    console.print(f"Prepare it: dabnet data prepare {shlex.quote(str(source))} -o {name}.parquet")
 
 
 @data.command()
@@ -148,11 +148,11 @@ def prepare(
     """
     making = load("dabnet.sketches.prepare")
     raster = Raster(size, margin, pen)
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     start = time.perf_counter()
     with console.status(f"Listing {source}"):
         opened = load("dabnet.sketches.sources").open_source(source, limit)
-    console.print(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}", highlight=False)
+    console.print(printable(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}"))
     heed_interrupts()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -186,16 +186,15 @@ def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) 
     console.print(
         f"{made.drawings:,} drawings of {made.classes} classes in {seconds:.1f} s{again}: "
         f"{made.path}, {made.bytes / 1e6:.1f} MB.",
-        highlight=False,
         soft_wrap=True,
     )
     if made.left_out:
-        console.print(f"{len(made.left_out):,} could not be read and were left out:", highlight=False)
+        console.print(f"{len(made.left_out):,} could not be read and were left out:")
         for name, reason in made.left_out[:listed]:
-            console.print(f"  {name}: {reason}", highlight=False, markup=False)
+            console.print(printable(f"  {name}: {reason}"))
         if len(made.left_out) > listed:
             console.print(f"  and {len(made.left_out) - listed:,} more; 'dabnet data show --json' lists them.")
-    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", highlight=False, soft_wrap=True)
+    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", soft_wrap=True)
 
 
 @data.command()
@@ -213,7 +212,7 @@ def show(
     sketches = load("dabnet.sketches.store").SketchSet(path)
     chosen = _choose(sketches.classes, only or [], rows)
     counts = np.bincount(sketches.labels, minlength=len(sketches.classes))
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     with console.status("Drawing"):
         picture = _sheet(sketches, chosen, each, size, seed)
     try:
@@ -231,14 +230,14 @@ def show(
         typer.echo(json.dumps({**figures, "classes": by_class, **raster}, indent=2))
         return
     console.print(
-        f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}", highlight=False
+        printable(f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}")
     )
     spread = Table("", "least", "median", "most", box=None)
     spread.add_row("drawings a class", *(f"{int(value):,}" for value in np.quantile(counts, [0, 0.5, 1])))
     spread.add_row("drawings a fold", *(f"{int(value):,}" for value in np.quantile(list(folds.values()), [0, 0.5, 1])))
     console.print(spread)
     console.print(f"{len(folds)} folds; {len(info.left_out):,} drawings could not be read when it was prepared.")
-    console.print(f"Sheet of {len(chosen)} classes: {output}", highlight=False, soft_wrap=True)
+    console.print(f"Sheet of {len(chosen)} classes: {output}", soft_wrap=True)
 
 
 def _choose(classes: list[str], only: list[str], rows: int) -> list[int]:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.packed import Model, find_model, is_packed, read_model
@@ -64,7 +66,7 @@ def evaluate(
         raise InputError(
             f"'{data}' has no sketch of the network's classes{'' if fold is None else f' in fold {fold}'}."
         )
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     found = tested.test(sketches, rows, crops, console)
     rival = None if other is None else other.test(sketches, rows, crops, console)
     packed = tested.packed
@@ -81,28 +83,25 @@ def evaluate(
     console.print(
         f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%}, "
         f"top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
-        highlight=False,
     )
     if packed is not None:
         times = figures["latency_ms"]
         console.print(
             f"{figures['bytes']:,} bytes; one sketch on one thread takes {times['min']:.2f} ms at least, "
             f"{times['median']:.2f} ms as a rule.",
-            highlight=False,
         )
     if rival is not None:
         gap, error = (100 * share for share in compare(found, rival))
         console.print(
             f"{against}: top-1 {rival.top1:.2%}, top-5 {rival.top5:.2%}. Gap {gap:+.2f} points "
             f"(standard error {error:.2f}, from the sketches on which they differ).",
-            highlight=False,
         )
     table = Table("hardest classes", "right", box=None)
     known = [(name, share) for name, share in found.per_class().items() if share is not None]
     for name, share in sorted(known, key=lambda pair: pair[1])[:8]:
-        table.add_row(name, f"{share:.0%}")
+        table.add_row(printable(name), f"{share:.0%}")
     console.print(table)
-    console.print(f"What is taken for what: {output}", highlight=False)
+    console.print(f"What is taken for what: {output}")
 
 
 @dataclass(frozen=True)
