@@ -121,8 +121,7 @@ async def send(port: int, connections: int, seconds: float) -> dict[int, dict[st
     """Keep the server busy; give what came back after the warm-up, by status; 0 are connections that broke."""
     answers: list[tuple[float, float, int]] = []
     head = (
-        "POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        "content-length: {}\r\n\r\n"
+        "POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n"
     )
     requests = [head.format(len(body)).encode() + body for body in bodies()]
     loop = asyncio.get_running_loop()
