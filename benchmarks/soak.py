@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.abuse import CLOSED, FLAT, GOOD, PATIENCE, Kind, kinds, request, resident, send
+from benchmarks.abuse import CLOSED, FLAT, GOOD, Kind, kinds, request, resident, send
 from benchmarks.record import write_results
 from benchmarks.serve import serve
 
@@ -84,11 +84,11 @@ def essence(status: str, body: bytes) -> str:
 
 async def load(port: int, process: int, seconds: float, share: float) -> Seen:
     """Keep the connections busy; a share of the requests is hostile."""
-    seen, until = Seen(), time.monotonic() + seconds
+    bad = [pair for pair in kinds().items() if pair[0] != "good"]
     first = Good(port)
     expected = essence(*await first.ask())
     first.close()
-    bad = {name: kind for name, kind in kinds().items() if name != "good"}
+    seen, until = Seen(), time.monotonic() + seconds
 
     async def hostile(name: str, kind: Kind) -> None:
         answer = await send(port, kind)
@@ -101,7 +101,7 @@ async def load(port: int, process: int, seconds: float, share: float) -> Seen:
         connection, draw = Good(port), random.Random(number)
         while time.monotonic() < until:
             if draw.random() < share:
-                await hostile(*draw.choice(list(bad.items())))
+                await hostile(*draw.choice(bad))
             else:
                 begun = time.perf_counter()
                 status, body = await connection.ask()
@@ -123,7 +123,7 @@ async def load(port: int, process: int, seconds: float, share: float) -> Seen:
 
 def soak(seconds: float, console: Console) -> None:
     """Run both parts and print what was found."""
-    with serve(body_seconds=PATIENCE) as (port, process), console.status("soaking"):
+    with serve(body_seconds=5) as (port, process), console.status("soaking"):
         alone = asyncio.run(load(port, process, seconds / 10, 0))
         among = asyncio.run(load(port, process, seconds, SHARE))
     table = Table("requests", "good ones", "median", "p99", "slowest", title=f"{CONNECTIONS} connections")

@@ -81,8 +81,11 @@ def test_a_number_of_many_digits_is_not_a_coordinate() -> None:
 )
 def test_empty_strokes_are_counted(body: bytes) -> None:
     begun = time.process_time()
-    with pytest.raises(InputError, match="more than 32,768"):
+    with pytest.raises(InputError, match="more than 100,000 lists"):
         read_sketch(body)
+    for name, stroke in (("strokes", "[]"), ("drawing", "[[],[]]")):
+        with pytest.raises(InputError, match="more than 32,768"):
+            read_sketch(f'{{"{name}": [{",".join(33_000 * [stroke])}]}}'.encode())
     assert time.process_time() - begun < SECONDS  # most of it parsing JSON
 
 

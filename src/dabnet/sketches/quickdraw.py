@@ -17,6 +17,8 @@ from dabnet.sketches.sketch import MAX_POINTS, Sketch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_LISTS = 100_000
+"""Lists in JSON: a drawing has one for each stroke and one for each point."""
 MAX_LINE = 8_000_000
 """Bytes of a line of JSON: a drawing of MAX_POINTS has a tenth of that."""
 _HEADER = struct.Struct("<Q2sbIH")  # key, country, recognized, time, strokes
@@ -30,7 +32,10 @@ class Entry(NamedTuple):
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Parse JSON from a stranger."""
+    """Parse JSON from a stranger; nothing else runs meanwhile, so lists, which take long, are counted first."""
+    left = "[" if isinstance(data, str) else b"["
+    if data.count(left) > MAX_LISTS:  # type: ignore[arg-type]
+        raise InputError(f"the JSON holds more than {MAX_LISTS:,} lists: simplify the drawing first.")
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ from PIL import Image
 from dabnet.errors import InputError
 from dabnet.packed import to_bytes
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
-from dabnet.web.bodies import BodyReader, Limits, busy, content_kind, read_drawing
+from dabnet.web.bodies import JSON, BodyReader, Limits, busy, content_kind, read_drawing
 from dabnet.web.metrics import Metrics
 from dabnet.web.pipeline import Pipeline
 
@@ -64,7 +64,7 @@ class Service:
         async with self._take_in(request) as (body, kind):
             top = _Top(request.query_params.get("top"))
             with self._place():
-                ran = await self._pipeline.recognize(lambda: self._read(body, kind, top))
+                ran = await self._pipeline.recognize(lambda: self._read(body, kind, top), is_slow=kind != JSON)
         guesses = self.recognizer.rank(ran.chances, top.value)
         times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
         return {
@@ -77,7 +77,8 @@ class Service:
         """Give what the network would see of a request's drawing, as a PNG."""
         async with self._take_in(request) as (body, kind):
             with self._place():
-                return await self._pipeline.read(lambda: _to_png(self._read(body, kind, _Top(None))))
+                read = self._pipeline.read
+                return await read(lambda: _to_png(self._read(body, kind, _Top(None))), is_slow=kind != JSON)
 
     def about(self) -> dict[str, Any]:
         """Tell about the model."""
