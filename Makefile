@@ -10,13 +10,13 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help demo test test-neon check fuzz fuzz-api race wheel format clean
+.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs race wheel format clean
 
 setup: $(VENV)/ready  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
 
 help:  ## list the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 11
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and binary, and compare them
 	$(BIN)/dabnet demo
@@ -41,6 +41,9 @@ fuzz: $(VENV)/ready  ## feed 20,000 broken model files to the native code, built
 
 fuzz-api: $(VENV)/ready  ## send the server 1,000 requests of each kind, good and bad, made up from its own description
 	DABNET_API_CASES=1000 $(BIN)/python -m pytest tests/web/test_schema.py
+
+fuzz-inputs: $(VENV)/ready  ## read 50,000 broken pictures, SVGs, JSON lines, zip, npz and Parquet files, as the command line does
+	$(BIN)/python -m tests.sketches.fuzz --count 50000
 
 race: $(VENV)/ready  ## let threads share sessions, with the native code built with ThreadSanitizer
 	PYTHON=$(BIN)/python scripts/sanitized thread -m tests.runtime.share_session

@@ -120,7 +120,9 @@ class Sender(asyncio.Protocol):
 async def send(port: int, connections: int, seconds: float) -> dict[int, dict[str, Any]]:
     """Keep the server busy; give what came back after the warm-up, by status; 0 are connections that broke."""
     answers: list[tuple[float, float, int]] = []
-    head = "POST /v1/recognize HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n"
+    head = (
+        "POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n"
+    )
     requests = [head.format(len(body)).encode() + body for body in bodies()]
     loop = asyncio.get_running_loop()
     for number in range(connections):

@@ -54,7 +54,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert session.labels == list("abcde")
     assert session.input_size == model.input_size == (1, 32, 32)
     assert [item.name for item in tmp_path.iterdir()] == ["m.safetensors"]
-    with pytest.raises(InputError, match=r"cannot write .* make room"):
+    with pytest.raises(InputError, match=r"cannot write .* choose another place"):
         dabnet.export(net, tmp_path / "nowhere" / "m.safetensors", (1, 32, 32))
 
 

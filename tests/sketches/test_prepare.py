@@ -150,7 +150,7 @@ def test_nothing_is_overwritten_or_made_of_nothing(tmp_path: Path) -> None:
         prepare(open_source(tmp_path / "bad"), tmp_path / "none.parquet", workers=1)
     assert not (tmp_path / "none.parquet").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write to"):
+    with pytest.raises(InputError, match="cannot write"):
         prepare(open_source("synthetic", limit=1), tmp_path / "file" / "set.parquet")
 
 

@@ -52,7 +52,7 @@ def test_an_image_comes_back_in_16_greys_in_the_middle_of_the_grid(ink: np.ndarr
         ([[(0, 0), (math.nan, 1)]], "not a finite number"),
         ([[(0, 0), (math.inf, 1)]], "not a finite number"),
         ([[(0, 0), (1e300, 1)]], "not a finite number"),
-        ([[(0, 0), (10**400, 1)]], "stroke 1 is not a list of points"),
+        ([[(0, 0), (10**400, 1)]], "not a finite number"),
         ([[(0, 0), (None, 1)]], "stroke 1 is not a list of points"),
         ([[("0", "0"), ("1", "1")]], "stroke 1 is not a list of points"),
         ([[(True, False), (False, True)]], "stroke 1 is not a list of points"),
@@ -61,7 +61,7 @@ def test_an_image_comes_back_in_16_greys_in_the_middle_of_the_grid(ink: np.ndarr
         ([[(0, 0, 0), (1, 1, 1)]], "stroke 1 is not a list of points"),
         ([[(0, 0), (1,)]], "stroke 1 is not a list of points"),
         (["ab"], "stroke 1 is not a list of points"),
-        ([[(i, i % 7) for i in range(50_000)]], "50,000 points, more than 32,768"),
+        ([[(i, i % 7) for i in range(50_000)]], "more than 32,768 points"),
     ],
 )
 def test_bad_strokes_are_refused_in_a_sentence(strokes: list[Any], words: str) -> None:

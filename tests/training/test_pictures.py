@@ -258,7 +258,7 @@ def test_a_name_without_a_kind_is_an_error(tmp_path: Path, name: str) -> None:
 
 
 def test_an_unwritable_path_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot write '.*' \(No such file or directory\): choose another path"):
+    with pytest.raises(InputError, match=r"cannot write '.*' \(No such file or directory\): choose another place"):
         draw_curves(metrics(3), tmp_path / "none" / "curves.png")
     folder = tmp_path / "folder.png"
     folder.mkdir()
@@ -282,8 +282,8 @@ def test_a_picture_that_fails_halfway_leaves_the_old_one(tmp_path: Path, monkeyp
     draw_curves(metrics(3), path)
     before = path.read_bytes()
 
-    def fill_the_disk(self: Any, target: Path, **_: Any) -> None:
-        target.write_bytes(b"half")
+    def fill_the_disk(self: Any, target: Any, **_: Any) -> None:
+        target.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dabnet.training.pictures.Figure.savefig", fill_the_disk)

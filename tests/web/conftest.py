@@ -49,16 +49,18 @@ class Server:
 
 
 @contextlib.contextmanager
-def start(*options: object, module: str = "dabnet") -> Iterator[Server]:
-    """Run a server, until it is told to stop and has; what it says of errors must be nothing."""
+def start(*options: object, module: str = "dabnet", errors: str = "", code: int = 0) -> Iterator[Server]:
+    """Run a server, until it is told to stop and has; what it says of errors must contain `errors`, or be nothing."""
     command = [sys.executable, "-m", module, "serve", "--port", "0", *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield Server(process)
         finally:
             process.terminate()
-            _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, "")
+            _, said = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert errors in said
+    assert errors or not said, said
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""dabnet, with a network that takes its time: so many seconds a batch."""
+"""dabnet, with a network that takes its time, so many seconds a batch, or fails."""
 
 import os
 import time
@@ -11,6 +11,8 @@ run = Recognizer.run
 
 
 def run_slowly(recognizer: Recognizer, x: Any) -> Any:
+    if os.environ.get("FAILS"):
+        raise RuntimeError("a network that fails")
     time.sleep(float(os.environ.get("SECONDS_A_BATCH", "0.3")))
     return run(recognizer, x)
 

@@ -19,7 +19,7 @@ from ..sketches.drawings import HOUSE
 from .conftest import Server, start
 
 BODY = json.dumps({"strokes": HOUSE}).encode()
-HEAD = b"POST /v1/recognize HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+HEAD = b"POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
 def talk(server: Server, *parts: bytes, pause: float = 0.0) -> bytes:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, NoReturn
 
 import typer
 
 from dabnet import __version__
 from dabnet._lazy import load
+from dabnet._text import printable
+from dabnet.cli.interrupts import ended_by_interrupts
 from dabnet.errors import DabnetError
 
 COMMANDS = {
@@ -31,8 +36,29 @@ module of that name."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; an error that dabnet raised on purpose becomes one sentence and exit code 2."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Run a command; what goes wrong for a reason that can be told becomes one sentence and exit code 2."""
+    try:
+        try:
+            _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a full disk can still be told
+    except DabnetError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("stopped.", 130)
+    except BrokenPipeError:  # whoever read has enough
+        _give_up_output()
+        raise SystemExit(1) from None
+    except OSError as problem:
+        _give_up_output()
+        reason = problem.strerror or problem
+        what = f"cannot use '{problem.filename}'" if problem.filename else "cannot write what there is to say"
+        hint = "make room" if problem.errno == errno.ENOSPC else "see to that"
+        _fail(f"{what} ({reason}): {hint}, and try again.", 2)
+
+
+def _run(arguments: list[str]) -> None:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     app = typer.Typer(
         help="Sketch recognition with one bit a weight.",
@@ -41,17 +67,26 @@ def main(arguments: list[str] | None = None) -> None:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    try:
-        for name, line in COMMANDS.items():
+    for name, line in COMMANDS.items():
+        with ended_by_interrupts():
             function = getattr(load(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
-            if isinstance(function, typer.Typer):
-                app.add_typer(function, name=name, help=line)
-            else:
-                app.command(name, short_help=line)(function)
-        app(arguments)
-    except DabnetError as error:
-        typer.echo(f"dabnet: {error}", err=True)
-        raise SystemExit(2) from None
+        if isinstance(function, typer.Typer):
+            app.add_typer(function, name=name, help=line)
+        else:
+            app.command(name, short_help=line)(function)
+    app(arguments)
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    with suppress(OSError):
+        typer.echo(f"dabnet: {printable(sentence)}", err=True)
+    raise SystemExit(code) from None
+
+
+def _give_up_output() -> None:
+    """Let what is still to be written go nowhere, so that Python does not fail once more when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _placeholder() -> None:

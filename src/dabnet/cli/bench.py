@@ -15,6 +15,7 @@ from dabnet._lazy import load
 from dabnet.benching.engines import ENGINES, OURS, check_engines
 from dabnet.benching.measure import Comparison, compare
 from dabnet.cli import named
+from dabnet.cli.console import PlainConsole
 from dabnet.errors import InputError, suggest
 from dabnet.packed import find_model, is_packed, read_model
 
@@ -59,7 +60,7 @@ def bench(
     if chart is not None:
         draw = load("dabnet.benching.chart").draw_comparison
     settings = named.build_settings(weights, activations, precision, method, changes, width=width, input_size=size)
-    console = Console(quiet=as_json, highlight=False)
+    console = PlainConsole(quiet=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading the model", total=None)

@@ -25,7 +25,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from dabnet._files import cannot_write, open_beside
 from dabnet._lazy import load
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
 from dabnet.sketches.folds import TRAIN_ONLY
@@ -56,7 +59,7 @@ def list_sets(as_json: AsJson = False) -> None:
     for name, entry in catalog.items():
         what = f"{entry.title}: {entry.published}"
         table.add_row(name, what, f"{entry.drawings:,}", str(entry.classes), entry.licence)
-    console = Console()
+    console = PlainConsole()
     console.print(table)
     console.print("Get one: dabnet data download NAME. Without any download: dabnet data prepare synthetic")
 
@@ -83,8 +86,8 @@ def download(
     if sha256 and len(files) > 1:
         raise InputError(f"--sha256 is for one file, and these are {len(files)}: leave it out.")
     folder = output / name
-    console = Console(quiet=as_json)
-    console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}", highlight=False)
+    console = PlainConsole(quiet=as_json)
+    console.print(f"{entry.title}. Licence: {entry.licence}; {entry.citation}")
     heed_interrupts()
     fetched = []
     with Progress(
@@ -111,14 +114,12 @@ def download(
             bar.remove_task(task)
             fetched.append({"path": str(done.path), "bytes": done.bytes, "sha256": done.sha256, "url": url})
             note = " was there already" if done.already_there else ""
-            console.print(
-                f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", highlight=False, soft_wrap=True
-            )
+            console.print(f"{done.path}{note}: {done.bytes:,} bytes, SHA-256 {done.sha256}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(fetched, indent=2))
         return
     source = fetched[0]["path"] if len(fetched) == 1 else folder
-    console.print(f"Prepare it: dabnet data prepare {shlex.quote(str(source))} -o {name}.parquet", highlight=False)
+    console.print(f"Prepare it: dabnet data prepare {shlex.quote(str(source))} -o {name}.parquet")
 
 
 @data.command()
@@ -167,12 +168,12 @@ def prepare(
     """
     making = load("dabnet.sketches.prepare")
     raster = Raster(size, margin, pen)
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     start = time.perf_counter()
     counts = _parse_folds(folds, len(sources))
     with console.status(f"Listing {', '.join(sources)}"):
         opened = _open_sources(sources, vocabulary, limit)
-    console.print(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}", highlight=False)
+    console.print(printable(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}"))
     heed_interrupts()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -234,16 +235,15 @@ def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) 
     console.print(
         f"{made.drawings:,} drawings of {made.classes} classes in {seconds:.1f} s{again}: "
         f"{made.path}, {made.bytes / 1e6:.1f} MB.",
-        highlight=False,
         soft_wrap=True,
     )
     if made.left_out:
-        console.print(f"{len(made.left_out):,} could not be read and were left out:", highlight=False)
+        console.print(f"{len(made.left_out):,} could not be read and were left out:")
         for name, reason in made.left_out[:listed]:
-            console.print(f"  {name}: {reason}", highlight=False, markup=False)
+            console.print(printable(f"  {name}: {reason}"))
         if len(made.left_out) > listed:
             console.print(f"  and {len(made.left_out) - listed:,} more; 'dabnet data show --json' lists them.")
-    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", highlight=False, soft_wrap=True)
+    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", soft_wrap=True)
 
 
 @data.command()
@@ -261,16 +261,15 @@ def show(
     sketches = load("dabnet.sketches.store").SketchSet(path)
     chosen = _choose(sketches.classes, only or [], rows)
     counts = np.bincount(sketches.labels, minlength=len(sketches.classes))
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     with console.status("Drawing"):
         picture = _sheet(sketches, chosen, each, size, seed)
-    beside = output.with_name(output.name + ".writing")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(beside, "PNG", optimize=True)
-        beside.replace(output)
     except OSError as problem:
-        raise InputError(f"cannot write '{output}' ({problem.strerror}): choose another place with -o.") from None
+        raise cannot_write(output, problem) from None
+    with open_beside(output) as file:
+        picture.save(file, "PNG", optimize=True)
     info = sketches.info
     folds = {int(fold): int(count) for fold, count in zip(*np.unique(sketches.folds, return_counts=True), strict=True)}
     spare = folds.pop(TRAIN_ONLY, 0)
@@ -282,7 +281,7 @@ def show(
         typer.echo(json.dumps({**figures, "classes": by_class, **raster}, indent=2))
         return
     console.print(
-        f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}", highlight=False
+        printable(f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}")
     )
     spread = Table("", "least", "median", "most", box=None)
     spread.add_row("drawings a class", *(f"{int(value):,}" for value in np.quantile(counts, [0, 0.5, 1])))
@@ -292,8 +291,8 @@ def show(
         console.print(f"  {drawings:,} from {title}", highlight=False)
     console.print(f"{len(folds)} folds; {len(info.left_out):,} drawings could not be read when it was prepared.")
     if spare:
-        console.print(f"{spare:,} drawings are for training only, and in no fold.", highlight=False)
-    console.print(f"Sheet of {len(chosen)} classes: {output}", highlight=False, soft_wrap=True)
+        console.print(f"{spare:,} drawings are for training only, and in no fold.")
+    console.print(f"Sheet of {len(chosen)} classes: {output}", soft_wrap=True)
 
 
 def _choose(classes: list[str], only: list[str], rows: int) -> list[int]:

@@ -82,7 +82,7 @@ def evaluate(
     other = None if against is None else _open(against, threads)
     if data is None:
         raise InputError("a test needs sketches: give a prepared set, or a folder of drawings, with --data.")
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     words = None if vocabulary == "none" else load_vocabulary(vocabulary)
     with tempfile.TemporaryDirectory() as folder:
         sketches = _open_set(data, Path(folder), console)
@@ -118,30 +118,27 @@ def evaluate(
         return
     _report(found, figures, crops, against, console)
     if left_out.sentence:
-        console.print(left_out.sentence, highlight=False, markup=False)
+        console.print(left_out.sentence)
     if output is None:
-        console.print("See what is taken for what: add -o confusion.png", highlight=False)
+        console.print("See what is taken for what: add -o confusion.png")
     else:
-        console.print(f"What is taken for what: {output}", highlight=False, soft_wrap=True)
+        console.print(f"What is taken for what: {output}", soft_wrap=True)
 
 
 def _report(found: Evaluation, figures: dict[str, Any], crops: int, against: Path | None, console: Console) -> None:
     console.print(
         f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%} "
         f"(standard error {found.top1_error:.2%}), top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
-        highlight=False,
     )
     if times := figures.get("latency_ms"):
         console.print(
             f"{figures['bytes']:,} bytes; one sketch on one thread takes {times['min']:.2f} ms at least, "
             f"{times['median']:.2f} ms as a rule.",
-            highlight=False,
         )
     if rival := figures.get("against"):
         console.print(
             f"{against}: top-1 {rival['top1']:.2%}, top-5 {rival['top5']:.2%}. Gap {100 * rival['gap']:+.2f} points "
             f"(standard error {100 * rival['gap_error']:.2f}, from the sketches on which they differ).",
-            highlight=False,
         )
     if shares := figures.get("unfinished"):
         table = Table("strokes drawn", "top-1", "top-5", "mean probability", box=None)
@@ -150,7 +147,7 @@ def _report(found: Evaluation, figures: dict[str, Any], crops: int, against: Pat
         console.print(table)
     table = Table("hardest classes", "right", box=None)
     for name, share in sorted(found.per_class().items(), key=lambda pair: pair[1])[:8]:
-        table.add_row(name, f"{share:.0%}")
+        table.add_row(printable(name), f"{share:.0%}")
     console.print(table)
 
 
@@ -237,9 +234,7 @@ def _open_set(data: Path, folder: Path, console: Console) -> SketchSet:
         made = load("dabnet.sketches.prepare").prepare(source, folder / "set.parquet")
     if made.left_out:
         name, reason = made.left_out[0]
-        console.print(
-            f"{len(made.left_out):,} files could not be read, such as {name}: {reason}", highlight=False, markup=False
-        )
+        console.print(f"{len(made.left_out):,} files could not be read, such as {name}: {reason}")
     prepared: SketchSet = load("dabnet.sketches.store").SketchSet(made.path)
     return prepared
 

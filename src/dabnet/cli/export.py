@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from dabnet._files import write_beside
 from dabnet._lazy import load
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.exporting.lower import lower
@@ -56,7 +56,7 @@ def export(
     packed = lower(trained.net, size, trained.classes, trained.raster.to_dict()).model
     fitted: Calibration | None = None
     if calibrate:
-        with show_progress("Calibrating", Console(quiet=as_json)) as progress:
+        with show_progress("Calibrating", PlainConsole(quiet=as_json)) as progress:
             fitted = load("dabnet.training.calibrate").calibrate(packed, model, threads=threads, progress=progress)
         packed = fitted.model
     data = to_bytes(packed) if format is Format.PACKED else load("dabnet.exporting.onnx_file").to_onnx(packed)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import signal
-from typing import NoReturn
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def heed_interrupts() -> None:
@@ -14,3 +19,17 @@ def heed_interrupts() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: while libraries are imported, some would take it for a problem of theirs."""
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

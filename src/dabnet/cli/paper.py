@@ -71,6 +71,7 @@ def table2(
         load("torch").set_num_threads(threads)
     chosen = _open_scale(scale, recipes, results, runs)
     if data is not None and not no_train:
+        load("dabnet.cli.devices").check_device(device)
         try:
             load("dabnet.paper.table2").train_missing(
                 chosen, data, data_set, runs,

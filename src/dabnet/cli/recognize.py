@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dabnet._files import write_beside
+from dabnet._text import printable, to_json
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
 from dabnet.sketches.raster import rasterize
@@ -124,29 +124,35 @@ def _print_json(batch: list[Recognized]) -> None:
         else:
             guesses = [{"label": label, "probability": round(share, 6)} for label, share in one.answer]
             said = {"drawing": one.name, "guesses": guesses, "sure": one.sure}
-        typer.echo(json.dumps(said, ensure_ascii=False))
+        typer.echo(to_json(said))
 
 
 class _Table:
     """Prints lines under headings as drawings come; the first of them decide how wide names are."""
 
     def __init__(self, recognizer: Recognizer) -> None:
-        self._label = max(len(NOT_SURE), *map(len, recognizer.labels))
+        self._label = max(len(NOT_SURE), *(len(_shown(label)) for label in recognizer.labels))
         self._name = 0
 
     def print(self, batch: list[Recognized]) -> None:
         if not self._name:
-            self._name = max(len("drawing"), *(min(len(one.name), WIDEST_NAME) for one in batch))
+            self._name = max(len("drawing"), *(min(len(printable(one.name)), WIDEST_NAME) for one in batch))
             typer.echo(f"{'drawing':{self._name}}  {'guess':{self._label}}         also likely")
         for one in batch:
             if one.error is not None:
                 name = "" if one.name in one.error else f"{one.name}: "
-                typer.echo(f"dabnet: {name}{one.error}", err=True)
+                typer.echo(f"dabnet: {printable(name + one.error)}", err=True)
                 continue
             guess, rest = (one.answer[0], one.answer[1:]) if one.sure else ((NOT_SURE, None), one.answer)
-            also = ", ".join(f"{label} {_percent(share)}" for label, share in rest)
+            also = ", ".join(f"{_shown(label)} {_percent(share)}" for label, share in rest)
             share = "" if guess[1] is None else _percent(guess[1])
-            typer.echo(f"{one.name:{self._name}}  {guess[0]:{self._label}}  {share:>5}  {also}".rstrip())
+            typer.echo(
+                f"{printable(one.name):{self._name}}  {_shown(guess[0]):{self._label}}  {share:>5}  {also}".rstrip()
+            )
+
+
+def _shown(label: str) -> str:
+    return printable(label, WIDEST_NAME)
 
 
 def _percent(share: float) -> str:
@@ -170,7 +176,7 @@ def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> 
     drawings = []
     for one in shown:
         assert one.sketch is not None
-        label, share = one.answer[0]
+        label, share = _shown(one.answer[0][0]), one.answer[0][1]
         caption = (label, _percent(share)) if one.sure else (NOT_SURE, f"perhaps {label}, {_percent(share)}")
         drawings.append(Captioned(rasterize(one.sketch, raster), *caption))
     file = io.BytesIO()

@@ -18,7 +18,26 @@ def serve(
     batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 8,
     queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered 503 at once.", min=1)] = 64,
     max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1)] = 8,
-    body_seconds: Annotated[float, typer.Option(help="Seconds that a request may take to come in.", min=0.1)] = 10,
+    body_seconds: Annotated[
+        float, typer.Option(help="Seconds that a request may take to come in, and its answer to be read.", min=0.1)
+    ] = 10,
+    max_pixels: Annotated[float, typer.Option(help="Megapixels that a picture may have.", min=0.01, max=50)] = 16,
+    max_head: Annotated[int, typer.Option(help="Bytes that a request's head may have.", min=1024)] = 32_768,
+    max_headers: Annotated[int, typer.Option(help="Headers that a request may have.", min=8)] = 100,
+    max_connections: Annotated[
+        int, typer.Option(help="Connections at a time; one more, and the one that waits longest is closed.", min=1)
+    ] = 512,
+    max_held: Annotated[float, typer.Option(help="Megabytes that all uploads may have together.", min=1)] = 256,
+    stuck_seconds: Annotated[
+        float, typer.Option(help="Seconds after which /healthz says that a thread is stuck.", min=0.1)
+    ] = 30,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name that requests may ask for in their Host header; may be given again. Without it, a server on a "
+            "loopback address answers to loopback's names only, and any other to all names."
+        ),
+    ] = None,
     min_confidence: Annotated[
         float, typer.Option(help="The probability from which on an answer is called sure.", min=0, max=1)
     ] = MIN_CONFIDENCE,
@@ -33,14 +52,26 @@ def serve(
 
     /openapi.json describes it all; /v1/model, /healthz and /metrics (Prometheus) tell about the server.
 
-    Ctrl-C or SIGTERM stops it, after it has answered what it accepted.
+    Ctrl-C or SIGTERM stops it, after it has answered what it accepted; a second one, at once.
+
+    The limits are those of a server that anyone may ask; SECURITY.md tells what they promise.
     """
     server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
     listener = server.listen(host, port)
-    limits = bodies.Limits(queue=queue, body=int(max_body * 1e6), seconds=body_seconds)
+    limits = bodies.Limits(
+        queue=queue,
+        body=int(max_body * 1e6),
+        seconds=body_seconds,
+        pixels=int(max_pixels * 1e6),
+        held=int(max_held * 1e6),
+        head=max_head,
+        headers=max_headers,
+        connections=max_connections,
+        stuck=stuck_seconds,
+    )
     recognizer = Recognizer.load(model, threads)
     serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
-    server.serve(serving, listener, _greet)
+    server.serve(serving, listener, _greet, allowed_host or [])
 
 
 def _greet(address: str) -> None:

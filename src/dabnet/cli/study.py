@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dabnet._files import write_beside
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError
 from dabnet.training.pictures import draw_study
@@ -47,7 +48,7 @@ def study(
     """
     found = load_study(file)
     folder = output or Path("runs") / found.name
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     missing = [run for run in found.runs if not is_finished(folder / run.folder, found)]
     if missing and data is not None:
         heed_interrupts()
@@ -73,8 +74,8 @@ def study(
     _report(found, summary, console)
     left = len(found.runs) - len(results)
     if left:
-        console.print(f"{left} of {len(found.runs)} runs are not finished: run it again with --data.", highlight=False)
-    console.print(f"Table, figures and picture: {folder}", highlight=False, soft_wrap=True)
+        console.print(f"{left} of {len(found.runs)} runs are not finished: run it again with --data.")
+    console.print(f"Table, figures and picture: {folder}", soft_wrap=True)
 
 
 def _train(
@@ -89,7 +90,7 @@ def _train(
             while waiting and len(running) < jobs and not failed:
                 run = waiting.pop(0)
                 running[run.folder] = _start(found, run, folder, data, fold)
-                console.print(f"{_clock(began)}  began {run.folder}", highlight=False)
+                console.print(f"{_clock(began)}  began {run.folder}")
             time.sleep(0.2)
             for name, process in list(running.items()):
                 if process.poll() is None:
@@ -98,7 +99,7 @@ def _train(
                 if process.returncode:
                     failed.append(name)
                 else:
-                    console.print(f"{_clock(began)}  finished {name}; {len(waiting)} wait", highlight=False)
+                    console.print(f"{_clock(began)}  finished {name}; {len(waiting)} wait")
             if failed and not running:
                 log = (folder / f"{failed[0]}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise InputError(f"the run '{failed[0]}' failed: {log[-1] if log else 'see its log'}")
@@ -172,7 +173,6 @@ def _report(found: Study, summary: dict[str, Any], console: Console) -> None:
         console.print(
             f"{others + ': ' if others else ''}{row[found.about.compare]} {100 * row['mean']:+.1f}{interval} points "
             f"against {row['against']} ({row['measure']}, {row['seeds']} seeds)",
-            highlight=False,
         )
 
 

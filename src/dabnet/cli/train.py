@@ -16,6 +16,8 @@ import typer
 from rich.console import Console
 
 from dabnet._files import write_beside
+from dabnet.cli.console import PlainConsole
+from dabnet.cli.devices import check_device
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
@@ -79,10 +81,11 @@ def train(
 
     On several devices or machines: torchrun --nproc-per-node N -m dabnet train ...
     """
+    check_device(device)
     if threads:
         torch.set_num_threads(threads)
     first = int(os.environ.get("RANK", 0)) == 0
-    console = Console(quiet=as_json or not first)
+    console = PlainConsole(quiet=as_json or not first)
     if start is not None and resume is None and is_packed(find_model(start)):
         if recipe or teacher:
             raise InputError("a packed model is tuned without a recipe and without a teacher: leave them out.")
@@ -129,7 +132,6 @@ def train(
     console.print(
         f"On {found.drawings:,} sketches of fold {fold}, never seen before: top-1 {found.top1:.1%}, "
         f"top-5 {found.top5:.1%}. Everything is in {folder}: look at curves.png and confusion.png.",
-        highlight=False,
     )
 
 
@@ -192,7 +194,7 @@ def _tune(
         said += f"On {found.drawings:,} others, of fold {fold}: top-1 {found.top1:.1%}. "
     else:
         said += f"On drawings held back in turn: top-1 {tuned.accuracy:.1%}. "
-    console.print(f'{said}Use it: dabnet.Recognizer.load("{folder / PACKED}")', highlight=False)
+    console.print(f'{said}Use it: dabnet.Recognizer.load("{folder / PACKED}")')
 
 
 def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
@@ -205,7 +207,6 @@ def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
     console.print(
         f"Not tested. On sketches held back from training, in epoch {epoch}: top-1 {accuracy:.1%}. "
         f"Everything is in {folder}.",
-        highlight=False,
     )
 
 

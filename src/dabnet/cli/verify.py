@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
 from dabnet.exporting.verify import ROUNDING, Verification
@@ -53,7 +55,7 @@ def verify(
         fold = begun.fold if fold is None else fold
         data = data or (begun.data if begun.data.exists() else None)
     sketches, labels = _choose(data, fold, count, trained.classes)
-    console = Console(quiet=as_json)
+    console = PlainConsole(quiet=as_json)
     with show_progress("Comparing", console) as progress:
         found = compare(
             trained.net,
@@ -103,18 +105,23 @@ def _print(console: Console, found: Verification) -> None:
         for layer in found.layers:
             bits = [f"{n:,}" for n in (layer.signs, layer.flips, layer.flips_beyond)] if layer.signs else [""] * 3
             style = None if layer.is_fine else "bold red"
-            table.add_row(layer.name, layer.op, "" if layer.signs else f"{layer.error:.1e}", *bits, style=style)
+            table.add_row(
+                printable(layer.name),
+                printable(layer.op),
+                "" if layer.signs else f"{layer.error:.1e}",
+                *bits,
+                style=style,
+            )
         console.print(table)
     console.print(
         f"From end to end, {found.sketches:,} sketches: the same class for {found.equal:,} "
         f"({found.equal / found.sketches:.2%}), logits within {found.logits_error:.1e} of the largest.",
-        highlight=False,
     )
     if found.torch_right is not None and found.packed_right is not None:
         in_torch, packed = found.torch_right / found.sketches, found.packed_right / found.sketches
-        console.print(f"Right: {in_torch:.2%} in torch, {packed:.2%} packed.", highlight=False)
+        console.print(f"Right: {in_torch:.2%} in torch, {packed:.2%} packed.")
     for item in found.disagreements:
-        console.print(f"  {item}", highlight=False)
+        console.print(printable(f"  {item}"))
     console.print(
         f"All that differs is rounding ({ROUNDING:g})."
         if found.is_fine

@@ -6,8 +6,6 @@ that differs most. So dark lines on light paper and chalk on a blackboard both c
 
 from __future__ import annotations
 
-import io
-import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +13,12 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from dabnet.errors import InputError
+from dabnet.sketches.containers import check_pixels
+from dabnet.sketches.decode import MAX_PIXELS, decode_picture, load_picture
 from dabnet.sketches.sketch import GRID, Sketch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-MAX_PIXELS = 50_000_000
-"""Pixels a picture may have; a small file can claim to hold more than memory does."""
-FORMATS = ("PNG", "JPEG", "WEBP")
 
 LEAST_CONTRAST = 24
 """Differences from the paper's shade, of 255, that are taken for stains and noise if nothing is darker."""
@@ -32,26 +28,15 @@ NOISE = 0.12
 
 def sketch_from_bytes(data: bytes, max_pixels: int = MAX_PIXELS) -> Sketch:
     """Read a PNG, JPEG or WebP file's bytes, unless it has more pixels than that."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # MAX_PIXELS is stricter
-            picture = Image.open(io.BytesIO(data), formats=FORMATS)
-    except Image.DecompressionBombError:
-        raise InputError(_too_large(max_pixels)) from None
-    except (OSError, ValueError, SyntaxError):
-        raise InputError("this is not a picture that can be read: give a PNG, JPEG or WebP file.") from None
-    return sketch_from_picture(picture, max_pixels)
+    return _sketch_from_pixels(decode_picture(data, max_pixels))
 
 
 def sketch_from_picture(picture: Image.Image, max_pixels: int = MAX_PIXELS) -> Sketch:
     """Take a Pillow image of any mode; transparent parts are white paper, EXIF's orientation is followed."""
-    if picture.width * picture.height > max_pixels:
-        raise InputError(_too_large(max_pixels))
-    try:
-        picture.load()
-        picture = ImageOps.exif_transpose(picture)
-    except (OSError, ValueError, SyntaxError, EOFError) as problem:
-        raise InputError(f"the picture is damaged ({problem}): save it again.") from None
+    return _sketch_from_pixels(load_picture(picture, max_pixels))
+
+
+def _sketch_from_pixels(picture: Image.Image) -> Sketch:
     ink = _find_ink(_to_grey(picture, paper=255))
     if ink is None and picture.has_transparency_data:
         ink = _find_ink(_to_grey(picture, paper=0))  # white lines on nothing
@@ -66,8 +51,7 @@ def sketch_from_array(array: NDArray[Any]) -> Sketch:
         array = array[..., 0]
     if 0 in array.shape or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))):
         raise InputError(f"an image must be (height, width) or (height, width, 3 or 4), not {array.shape}.")
-    if array.shape[0] * array.shape[1] > MAX_PIXELS:
-        raise InputError(_too_large())
+    check_pixels(array.shape[1], array.shape[0], MAX_PIXELS)
     if array.dtype == np.bool_:
         array = array * np.uint8(255)
     elif np.issubdtype(array.dtype, np.floating):
@@ -79,10 +63,6 @@ def sketch_from_array(array: NDArray[Any]) -> Sketch:
     elif array.dtype != np.uint8:
         raise InputError(f"an image must be bool, uint8, uint16 or floats, not {array.dtype}.")
     return sketch_from_picture(Image.fromarray(np.ascontiguousarray(array)))
-
-
-def _too_large(max_pixels: int = MAX_PIXELS) -> str:
-    return f"the picture has more than {max_pixels:,} pixels: make it smaller first."
 
 
 def _to_grey(picture: Image.Image, paper: int) -> Image.Image:

@@ -12,8 +12,8 @@ import os
 import shutil
 import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dabnet._files import beside_name, write_beside
+from dabnet._text import encodable
 from dabnet.errors import InputError
+from dabnet.sketches.alone import die_with_parent, only_writer
 from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import Raster
 from dabnet.sketches.sources.union import UnionSource
@@ -79,19 +82,37 @@ def prepare(
     for each source, 0 for a source that is for training only.
     """
     counts = _fold_counts(source, folds)
+    with only_writer(output):
+        return _prepare(source, output, raster or Raster(), counts, seed, workers, shard_rows, progress)
+
+
+def _prepare(
+    source: Source,
+    output: Path,
+    raster: Raster,
+    counts: list[int],
+    seed: int,
+    workers: int | None,
+    shard_rows: int,
+    progress: Callable[[int, int, int], None] | None,
+) -> Prepared:
     if output.exists():
         raise InputError(f"'{output}' is already there: delete it first, or write to another file with -o.")
     partial = output.with_name(output.name + ".partial")
     parts = [partial / f"piece-{piece:06d}.parquet" for piece in range(len(source))]
     _begin(partial, source)
-    missing = [piece for piece, part in enumerate(parts) if not part.exists()]
+    there = {piece: _count_rows(part) for piece, part in enumerate(parts) if part.exists()}
+    missing = [piece for piece in range(len(parts)) if there.get(piece) is None]
     resumed = len(parts) - len(missing)
-    drawings = sum(pq.read_metadata(part).num_rows for part in parts if part.exists())
+    drawings = sum(count or 0 for count in there.values())
     try:
         for done, count in enumerate(_read_pieces(source, missing, parts, workers or os.cpu_count() or 1)):
             drawings += count
             if progress:
                 progress(resumed + done, len(parts), drawings)
+    except BrokenExecutor:
+        hint = "perhaps memory ran out: run the same command again, with fewer --workers"
+        raise InputError(f"a process that read was ended by the system; {hint}.") from None
     except OSError as problem:
         raise InputError(f"the work stopped ({problem}): see to that, and run the same command again.") from None
 
@@ -104,9 +125,7 @@ def prepare(
         pq.read_table(part, columns=["given_fold", "group", "own_label", "member"]) for part in parts
     )
     dealt = _deal_each(table, counts, seed)
-    info = SetInfo(
-        source.title, source.licence, source.classes, raster or Raster(), left_out[:REPORTED], _count(table, source)
-    )
+    info = SetInfo(source.title, source.licence, source.classes, raster, left_out[:REPORTED], _count(table, source))
     _join(parts, dealt, info, output, shard_rows)
     shutil.rmtree(partial)
     size = sum(file.stat().st_size for file in ([output] if output.is_file() else output.iterdir()))
@@ -121,7 +140,7 @@ def _begin(partial: Path, source: Source) -> None:
         if partial.exists() and (not plan.exists() or json.loads(plan.read_text()) != fingerprint):
             shutil.rmtree(partial)
         partial.mkdir(parents=True, exist_ok=True)
-        plan.write_text(json.dumps(fingerprint))
+        write_beside(plan, json.dumps(fingerprint).encode())
     except (OSError, ValueError) as problem:
         raise InputError(f"cannot write to '{partial}' ({problem}): choose another place with -o.") from None
 
@@ -162,6 +181,7 @@ _source: Source | None = None
 def _start_worker(source: Source) -> None:
     global _source
     _source = source
+    die_with_parent()
 
 
 def _work(piece: int, path: Path) -> int:
@@ -173,22 +193,35 @@ def _read_piece(source: Source, piece: int, path: Path) -> int:
     """Read a piece into a file; what cannot be read is noted in its metadata."""
     drawings = list(source.read(piece))
     good = [drawing for drawing in drawings if not isinstance(drawing.sketch, InputError)]
-    problems = [(drawing.id, str(drawing.sketch)) for drawing in drawings if isinstance(drawing.sketch, InputError)]
+    problems = [
+        (encodable(drawing.id), encodable(str(drawing.sketch)))
+        for drawing in drawings
+        if isinstance(drawing.sketch, InputError)
+    ]
     table = make_table(
-        [drawing.id for drawing in good],
+        [encodable(drawing.id) for drawing in good],
         [drawing.label for drawing in good],
         [drawing.sketch for drawing in good if not isinstance(drawing.sketch, InputError)],
     )
+    groups = [drawing.group and encodable(drawing.group) for drawing in good]
     table = table.append_column(PART_SCHEMA.field("given_fold"), pa.array([d.fold for d in good], pa.int8()))
-    table = table.append_column(PART_SCHEMA.field("group"), pa.array([d.group for d in good], pa.string()))
+    table = table.append_column(PART_SCHEMA.field("group"), pa.array(groups, pa.string()))
     own = [d.label if d.own_label is None else d.own_label for d in good]
     table = table.append_column(PART_SCHEMA.field("own_label"), pa.array(own, pa.int32()))
     table = table.append_column(PART_SCHEMA.field("member"), pa.array([d.member for d in good], pa.int8()))
     table = table.replace_schema_metadata({"left_out": json.dumps(problems)})
-    beside = path.with_suffix(".writing")
+    beside = beside_name(path)
     pq.write_table(table, beside, compression="lz4", use_dictionary=["label"], write_statistics=False)
     beside.replace(path)
     return len(good)
+
+
+def _count_rows(part: Path) -> int | None:
+    """Count the drawings of a piece that was read before; None if it must be read again."""
+    try:
+        return int(pq.read_metadata(part).num_rows)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
 
 
 def _left_out(part: Path) -> list[tuple[str, str]]:
@@ -250,14 +283,11 @@ def _deal(table: pa.Table, folds: int, seed: int) -> NDArray[np.int8]:
 def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Path, shard_rows: int) -> None:
     """Join the pieces into one file, or into a folder of shards."""
     schema = SCHEMA.with_metadata({"dabnet": info.to_json()})
-    beside = output.with_name(output.name + ".writing")
-    if beside.is_dir():
-        shutil.rmtree(beside)
     sharded = len(folds) > shard_rows
-    if sharded:
-        beside.mkdir()
     writer, shard, row, in_shard = None, 0, 0, 0
-    try:
+    with _becoming(output) as beside:
+        if sharded:
+            beside.mkdir()
         for part in parts:
             table = pq.read_table(part, columns=SCHEMA.names)
             fold = pa.array(folds[row : row + len(table)])
@@ -271,9 +301,19 @@ def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Pat
                     writer = open_writer(beside / f"{shard:05d}.parquet" if sharded else beside, schema)
                 writer.write_table(batch.replace_schema_metadata(schema.metadata), row_group_size=rows_a_group(batch))
                 in_shard += len(batch)
+        if writer is not None:
+            writer.close()
+
+
+@contextmanager
+def _becoming(output: Path) -> Iterator[Path]:
+    """Give a name for a file or folder that becomes the output at the end, or nothing if something goes wrong."""
+    beside = beside_name(output)
+    try:
+        yield beside
+        beside.replace(output)
     except OSError as problem:
         raise InputError(f"cannot write '{output}' ({problem}): make room, and run the same command again.") from None
     finally:
-        if writer is not None:
-            writer.close()
-    beside.replace(output)
+        with suppress(OSError):  # it is there only if something went wrong
+            shutil.rmtree(beside) if beside.is_dir() else beside.unlink()

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from dabnet.errors import InputError
-from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.sketch import MAX_POINTS, Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_LISTS = 100_000
+"""Lists in JSON: a drawing has one for each stroke and one for each point."""
+MAX_LINE = 8_000_000
+"""Bytes of a line of JSON: a drawing of MAX_POINTS has a tenth of that."""
 _HEADER = struct.Struct("<Q2sbIH")  # key, country, recognized, time, strokes
 
 
@@ -28,7 +32,10 @@ class Entry(NamedTuple):
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Parse JSON from a stranger."""
+    """Parse JSON from a stranger; nothing else runs meanwhile, so lists, which take long, are counted first."""
+    left = "[" if isinstance(data, str) else b"["
+    if data.count(left) > MAX_LISTS:  # type: ignore[arg-type]
+        raise InputError(f"the JSON holds more than {MAX_LISTS:,} lists: simplify the drawing first.")
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -44,10 +51,14 @@ def sketch_from_record(record: Any) -> Sketch:
     drawing = record.get("drawing") if isinstance(record, dict) else None
     if not isinstance(drawing, list):
         raise InputError("the line is not a Quick, Draw! drawing: it needs an object with 'drawing'.")
+    if len(drawing) > MAX_POINTS:
+        raise InputError(f"the drawing has more than {MAX_POINTS:,} strokes: simplify it first.")
     strokes = []
     for number, stroke in enumerate(drawing, start=1):
         if not _is_stroke(stroke):
             raise InputError(f"stroke {number} is not Quick, Draw!'s [[x, ...], [y, ...]]: both must be as long.")
+        if len(stroke[0]) > MAX_POINTS:
+            raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
         strokes.append(list(zip(stroke[0], stroke[1], strict=True)))
     return Sketch.from_strokes(strokes)
 
@@ -56,15 +67,19 @@ def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
     """Read the drawings of an ndjson file whose lines begin at bytes from `start` up to `stop`."""
     file.seek(max(0, start - 1))
     if start > 0:
-        file.readline()  # belongs to the piece before, unless it ends right here
-    while (position := file.tell()) < stop and (line := file.readline()):
-        if not line.strip():
+        _skip_line(file, stop)  # belongs to the piece before, unless it ends right here
+    while (position := file.tell()) < stop and (line := file.readline(MAX_LINE + 1)):
+        if not line.strip() and len(line) <= MAX_LINE:
             continue
         key = f"at byte {position}"
         try:
+            if len(line) > MAX_LINE:
+                if not line.endswith(b"\n"):
+                    _skip_line(file, stop)
+                raise InputError(f"the line has more than {MAX_LINE:,} bytes: simplify the drawing first.")
             record = parse_json(line)
             if isinstance(record, dict):
-                key = str(record.get("key_id", key))
+                key = f"{record.get('key_id', key)!s:.100}"
             yield Entry(key, sketch_from_record(record))
         except InputError as error:
             yield Entry(key, error)
@@ -75,19 +90,28 @@ def read_records(file: BinaryIO) -> Iterator[Entry]:
     while header := file.read(_HEADER.size):
         try:
             key, _, _, _, strokes = _HEADER.unpack(header)
-            points, ends = [], []
+            points, total = [], 0
             for _ in range(strokes):
                 (count,) = struct.unpack("<H", file.read(2))
                 axes = np.frombuffer(file.read(2 * count), dtype=np.uint8).reshape(2, count)
-                points.append(axes.T)
-                ends.append(count)
+                total += count
+                if total <= MAX_POINTS:  # the rest is read past
+                    points.append(axes.T)
         except (struct.error, ValueError):
             yield Entry(f"at byte {file.tell()}", InputError("the file ends in the middle of a drawing."))
             return
         try:
+            if total > MAX_POINTS:
+                raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
             yield Entry(str(key), Sketch.from_strokes(points))
         except InputError as error:
             yield Entry(str(key), error)
+
+
+def _skip_line(file: BinaryIO, stop: int) -> None:
+    """Read past the end of a line, but not far past `stop`: what begins there is another piece's."""
+    while file.tell() < stop and (line := file.readline(MAX_LINE)) and not line.endswith(b"\n"):
+        pass
 
 
 def _is_stroke(stroke: Any) -> bool:

@@ -58,10 +58,11 @@ def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image |
 
 def _read_file(path: Path) -> Sketch:
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(f"the file has {size:,} bytes, more than {MAX_FILE_BYTES:,}: make it smaller first.")
-        return _read_bytes(path.read_bytes())
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)  # its size may be anything: it may be a pipe, or grow
+        if len(data) > MAX_FILE_BYTES:
+            raise InputError(f"the file has more than {MAX_FILE_BYTES:,} bytes: make it smaller first.")
+        return _read_bytes(data)
     except OSError as problem:
         raise InputError(f"cannot read '{path}' ({problem.strerror}): check the path.") from None
     except InputError as error:

@@ -41,9 +41,15 @@ class Sketch:
 
     @classmethod
     def from_strokes(cls, strokes: Iterable[ArrayLike]) -> Sketch:
-        """Take strokes, each a list of (x, y)."""
-        arrays = [_stroke(number, stroke) for number, stroke in enumerate(strokes, start=1)]
-        arrays = [array for array in arrays if len(array)]
+        """Take strokes, each a list of (x, y); types and counts are checked before any array is made."""
+        arrays, count = [], 0
+        for number, stroke in enumerate(strokes, start=1):
+            if number > MAX_POINTS:  # empty ones take time, too
+                raise _too_many_points()
+            array = _stroke(number, stroke, MAX_POINTS - count)
+            if len(array):
+                arrays.append(array)
+                count += len(array)
         if not arrays:
             raise InputError("the drawing has no ink: it needs at least one stroke.")
         return cls.from_points(np.concatenate(arrays), np.cumsum([len(array) for array in arrays]))
@@ -54,9 +60,7 @@ class Sketch:
         if not len(ends) or ends[-1] != len(points) or ends[0] < 1 or (np.diff(ends) < 1).any():
             raise InputError("the drawing's strokes must end one after another, the last at the last point.")
         if len(points) > MAX_POINTS:
-            raise InputError(
-                f"the drawing has {len(points):,} points, more than {MAX_POINTS:,}: simplify its strokes first."
-            )
+            raise _too_many_points()
         with np.errstate(over="ignore"):
             points = np.ascontiguousarray(points, dtype=np.float32)
         if not np.isfinite(points).all():
@@ -122,13 +126,41 @@ class Sketch:
         return f"Sketch({len(self.ends)} strokes, {len(self.points)} points)"
 
 
-def _stroke(number: int, stroke: ArrayLike) -> NDArray[np.float64]:
+def _stroke(number: int, stroke: Any, room: int) -> NDArray[np.float64]:
+    """Make an array (points, 2) of a stroke of at most `room` points."""
+    wrong = f"stroke {number} is not a list of points: write it as [[x, y], [x, y], ...]."
+    if isinstance(stroke, str | bytes | dict):
+        raise InputError(wrong)
+    if isinstance(stroke, list | tuple):
+        # Not left to numpy: it would make texts of numbers, and pad each text to the longest.
+        if len(stroke) > room:
+            raise _too_many_points()
+        if not all(map(_is_point, stroke)):
+            raise InputError(wrong)
     try:
-        array = np.asarray(stroke)
-    except ValueError:
-        array = np.empty(1)  # of the wrong shape
+        array = np.asarray(stroke, dtype=np.float64 if isinstance(stroke, list | tuple) else None)
+    except (ValueError, TypeError):
+        raise InputError(wrong) from None
+    except OverflowError:  # a whole number of hundreds of digits
+        raise InputError("the drawing has a coordinate that is not a finite number: remove that point.") from None
     if array.size == 0:
         return np.empty((0, 2))
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iuf":
-        raise InputError(f"stroke {number} is not a list of points: write it as [[x, y], [x, y], ...].")
+        raise InputError(wrong)
+    if len(array) > room:
+        raise _too_many_points()
     return array.astype(np.float64)
+
+
+def _is_point(point: Any) -> bool:
+    if isinstance(point, np.ndarray):
+        return point.shape == (2,) and point.dtype.kind in "iuf"
+    return isinstance(point, list | tuple) and len(point) == 2 and _is_number(point[0]) and _is_number(point[1])
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+
+
+def _too_many_points() -> InputError:
+    return InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")

@@ -110,13 +110,13 @@ class SketchSet:
         self.info = _info(paths[0], self._files[0])
         if any(file.schema_arrow.metadata != self._files[0].schema_arrow.metadata for file in self._files):
             raise InputError(f"the files in '{path}' belong to different sets: prepare it again.")
-        starts = [0]
-        self._groups: list[tuple[pq.ParquetFile, int]] = []  # (file, row group)
-        for file in self._files:
-            for group in range(file.metadata.num_row_groups):
-                self._groups.append((file, group))
-                starts.append(starts[-1] + file.metadata.row_group(group).num_rows)
-        self._starts = starts
+        self._groups: list[tuple[int, int]] = []  # (file, row group)
+        self._starts = [0]
+        for number, file in enumerate(self._files):
+            sizes = _group_sizes(paths[number], file)
+            self._groups += [(number, group) for group in range(len(sizes))]
+            self._starts += (self._starts[-1] + np.cumsum(sizes)).tolist()
+        self._bitmaps: dict[int, NDArray[np.bool_]] = {}  # of each file, which rows are bitmaps
         self._cache: OrderedDict[int, _Rows] = OrderedDict()
         self._cached_bytes, self._cache_bytes = 0, cache_bytes
 
@@ -171,10 +171,13 @@ class SketchSet:
     def _rows(self, group: int) -> _Rows:
         rows = self._cache.get(group)
         if rows is None:
-            file, index = self._groups[group]
+            number, index = self._groups[group]
             try:
-                rows = _Rows(file.read_row_group(index, _columns(file, index), use_threads=False))
-            except (pa.ArrowException, OSError, ValueError) as problem:
+                table = self._files[number].read_row_group(index, self._columns(group), use_threads=False)
+                if len(table) != self._starts[group + 1] - self._starts[group]:
+                    raise ValueError("rows are missing")
+                rows = _Rows(table)
+            except (pa.ArrowException, OSError, ValueError, MemoryError) as problem:
                 raise InputError(f"the file is damaged here ({_first_line(problem)}): prepare it again.") from None
             self._cache[group] = rows
             self._cached_bytes += rows.bytes
@@ -184,10 +187,27 @@ class SketchSet:
             self._cache.move_to_end(group)
         return rows
 
+    def _columns(self, group: int) -> list[str]:
+        """Name the columns that a row group has drawings in; not to read the others saves half the time.
+
+        The group's statistics would tell, too, but asking a damaged file for them ends the process.
+        """
+        number, index = self._groups[group]
+        if number not in self._bitmaps:
+            widths = self._files[number].read(["line_width"], use_threads=False).column(0)
+            self._bitmaps[number] = widths.is_valid().to_numpy()
+        start = self._starts[group] - self._starts[group - index]
+        found = self._bitmaps[number][start : start + self._starts[group + 1] - self._starts[group]]
+        if found.all():
+            return ["bitmap", "line_width"]
+        return ["strokes", "bitmap", "line_width"] if found.any() else ["strokes"]
+
     def _column(self, name: str) -> NDArray[Any]:
         try:
             parts = [file.read([name]).column(0).to_numpy() for file in self._files]
-        except (pa.ArrowException, OSError, ValueError) as problem:
+            if sum(map(len, parts)) != len(self):
+                raise ValueError("rows are missing")
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as problem:
             raise InputError(f"'{self.path}' is damaged ({_first_line(problem)}): prepare it again.") from None
         return np.concatenate(parts)
 
@@ -196,17 +216,6 @@ class SketchSet:
 
     def __repr__(self) -> str:
         return f"SketchSet('{self.path}', {len(self):,} drawings, {len(self.classes)} classes)"
-
-
-def _columns(file: pq.ParquetFile, group: int) -> list[str]:
-    """Name the columns that a row group has drawings in; not to read the others saves half the time."""
-    found = file.metadata.row_group(group)
-    statistics = found.column(found.num_columns - 1).statistics  # of line_width
-    if statistics is not None and statistics.null_count == found.num_rows:
-        return ["strokes"]
-    if statistics is not None and statistics.null_count == 0:
-        return ["bitmap", "line_width"]
-    return ["strokes", "bitmap", "line_width"]
 
 
 class _Rows:
@@ -294,6 +303,14 @@ def _open(path: Path) -> pq.ParquetFile:
         raise InputError(f"'{path}' is not there: make it with 'dabnet data prepare'.") from None
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise InputError(f"'{path}' is not a whole Parquet file ({_first_line(problem)}): prepare it again.") from None
+
+
+def _group_sizes(path: Path, file: pq.ParquetFile) -> list[int]:
+    """Count the rows of each row group."""
+    found = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    if any(size < 0 for size in found) or sum(found) != file.metadata.num_rows:
+        raise InputError(f"'{path}' is damaged (its groups have other rows than it says): prepare it again.")
+    return found
 
 
 def _info(path: Path, file: pq.ParquetFile) -> SetInfo:

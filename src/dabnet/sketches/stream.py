@@ -101,3 +101,5 @@ def _try(name: str, drawing: Path | bytes) -> Item:
         return Item(name, read_sketch(drawing))
     except InputError as problem:
         return Item(name, problem)
+    except Exception as problem:  # one file's fault must not end the others' turn
+        return Item(name, InputError(f"{name}: the drawing cannot be read ({problem or type(problem).__name__})."))

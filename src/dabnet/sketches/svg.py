@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 8_000_000
 MAX_ELEMENTS = 32_768
 """Elements and transforms; like MAX_POINTS, so that a stranger's file does not keep us busy for long."""
+MAX_PROLOGUE = 65_536
+"""Bytes before the first element that are read with care."""
 MAX_DEPTH = 200
 """Elements inside one another."""
 FLATNESS = 1 / 2000
@@ -41,6 +43,8 @@ MAX_LINES = 256
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
 _ENCODING = re.compile(r"utf-8|utf-16|us-ascii|iso-8859-\d+|windows-125\d", re.IGNORECASE)
+_DECLARATION = re.compile(rb"<!(?:ENTITY|ATTLIST|ELEMENT|NOTATION)")
+_DECLARES = "the SVG declares entities or attributes of its own, which could be endless: save it as plain SVG."
 _CONTAINERS = ("svg", "g", "a", "switch")
 _SHAPES = ("path", "line", "polyline", "polygon", "rect", "circle", "ellipse")
 _UNITS = {"": 1.0, "px": 1.0, "in": 96.0, "cm": 96 / 2.54, "mm": 96 / 25.4, "pt": 96 / 72, "pc": 16.0}
@@ -65,8 +69,8 @@ def sketch_from_svg(data: bytes) -> Sketch:
         raise InputError(f"the SVG has more than {MAX_BYTES:,} bytes: simplify it first.")
     if not data.strip():
         raise InputError("the SVG file is empty: save it again.")
-    if b"<!ENTITY" in data.replace(b"\0", b""):  # in UTF-16 too; expat would go on expanding them after an error
-        raise InputError("the SVG declares entities, which could be endless: save it as plain SVG.")
+    if _DECLARATION.search(data.replace(b"\0", b"")):  # in UTF-16 too
+        raise InputError(_DECLARES)
     reader = _Reader()
     reader.read(data)
     if not reader.cubics:
@@ -95,12 +99,19 @@ class _Reader:
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.specified_attributes = True  # a default in the document's DTD would make much of little
         self._parser.XmlDeclHandler = self._declare
+        self._parser.StartDoctypeDeclHandler = self._start_doctype
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = lambda _: self._open.pop()
 
     def read(self, data: bytes) -> None:
         try:
-            self._parser.Parse(data, True)
+            # After an error in a handler, expat goes on to the end of what it was given. So it gets the prologue, which
+            # may declare what takes long, in small pieces, and the rest at once: long tokens would be read many times.
+            position = 0
+            while not self._elements and position < min(len(data), MAX_PROLOGUE):
+                self._parser.Parse(data[position : position + 512], False)
+                position += 512
+            self._parser.Parse(data[position:], True)
         except expat.ExpatError as problem:
             raise InputError(f"this is not a well-formed SVG (line {problem.lineno}): save it again.") from None
         except (UnicodeError, LookupError):
@@ -109,6 +120,10 @@ class _Reader:
     def _declare(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and not _ENCODING.fullmatch(encoding):  # else any codec of Python's could run
             raise InputError(f"the SVG's encoding {quote(encoding)} is not supported: save it as UTF-8.")
+
+    def _start_doctype(self, _name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
+        if has_subset:
+            raise InputError(_DECLARES)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count_element()

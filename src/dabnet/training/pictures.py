@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from dabnet._files import open_beside
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
@@ -372,12 +372,5 @@ def _save(figure: Figure, path: str | Path) -> None:
     path = Path(path)
     check_picture(path)
     kind = path.suffix.lower().removeprefix(".")
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        figure.savefig(partial, dpi=_DPI, format=kind)
-        partial.replace(path)
-    except OSError as problem:
-        raise InputError(f"cannot write '{path}' ({problem.strerror}): choose another path.") from None
-    finally:
-        with suppress(OSError):  # it is there only if something went wrong
-            partial.unlink()
+    with open_beside(path) as file:
+        figure.savefig(file, dpi=_DPI, format=kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from importlib.resources import files
@@ -17,6 +18,7 @@ from dabnet import __version__
 from dabnet.errors import InputError
 from dabnet.web.api import ASKING, COUNTED, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
 from dabnet.web.bodies import JSON, RefusedError
+from dabnet.web.hosts import is_allowed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,24 +33,24 @@ PAGE_HEADERS = {
     "cache-control": "no-cache",
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
 }
 ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on the page at `/`, or send a drawing:
 
     curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' http://127.0.0.1:8000/v1/recognize
     curl -H 'content-type: image/png' --data-binary @drawing.png 'http://127.0.0.1:8000/v1/recognize?top=3'
 """
+NOSNIFF, CLOSE = (b"x-content-type-options", b"nosniff"), (b"connection", b"close")
 GONE = 499
 """The status, in the counts only, of a request whose sender did not wait for the answer."""
 
 
-def create_app(service: Service) -> FastAPI:
-    """Make the application around a service, which it closes when it stops."""
+def create_app(service: Service, hosts: frozenset[str] | None = None, close_seconds: float | None = None) -> FastAPI:
+    """Make the application around a service, which it closes when it stops; `hosts` are those that it answers to."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.close()
+        service.close(close_seconds)
 
     app = FastAPI(
         title="dabnet",
@@ -58,7 +60,7 @@ def create_app(service: Service) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.add_middleware(_Counted, service=service)
+    app.add_middleware(_Counted, service=service, hosts=hosts)
     app.add_exception_handler(RefusedError, _refuse)
     app.add_exception_handler(InputError, _refuse_input)
     app.add_exception_handler(HTTPException, _refuse_path)
@@ -84,9 +86,8 @@ def create_app(service: Service) -> FastAPI:
 
     @app.get("/healthz", summary="Tell whether the server can answer", responses={503: {"model": Problem}})
     async def healthz() -> Response:
-        if service.is_stopping:
-            return _json({"error": "the server is stopping: try again later."}, 503)
-        return _json({"status": "ok"})
+        trouble = service.trouble()
+        return _json({"status": "ok"}) if trouble is None else _json({"error": trouble}, 503)
 
     @app.get(
         "/metrics",
@@ -141,10 +142,10 @@ async def _let_go(_: Request, __: Exception) -> Response:
 
 
 class _Counted:
-    """Counts every answer; once the server stops, asks each sender to close the connection."""
+    """Counts every answer, also where something went wrong; once the server stops, asks to close the connection."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self._app, self._service = app, service
+    def __init__(self, app: ASGIApp, service: Service, hosts: frozenset[str] | None) -> None:
+        self._app, self._service, self._hosts = app, service, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -156,12 +157,22 @@ class _Counted:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if self._service.is_stopping:
-                    message["headers"] = [*message["headers"], (b"connection", b"close")]
+                headers = [pair for pair in message["headers"] if pair[0] != NOSNIFF[0]]
+                message["headers"] = [*headers, NOSNIFF, *([CLOSE] if self._service.is_stopping else [])]
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            if not is_allowed(scope["headers"], self._hosts):
+                sentence = "the request's Host is not a name of this server: allow it with --allowed-host."
+                await _json({"error": sentence}, 421)(scope, receive, watch)
+                return
+            # Whoever asks for a head gets that of the whole answer; uvicorn leaves the body out.
+            await self._app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, watch)
+        except Exception:
+            logging.getLogger("uvicorn.error").exception("a request failed: %s", scope["path"][:100])
+            if status != GONE:
+                raise  # half an answer was sent: the connection must end
+            await _json({"error": "the server failed: it is not your fault."}, 500)(scope, receive, watch)
         finally:
             path = scope["path"] if scope["path"] in self._known else "other"
             self._service.metrics.count(path, status, perf_counter() - begun)

@@ -37,11 +37,19 @@ class Limits:
     body: int = 8_000_000
     """Bytes of a body."""
     seconds: float = 10.0
-    """That a request's head, and then its body, may take to come in."""
+    """That a request's head, and then its body, may take to come in, and an answer to be read."""
     pixels: int = 16_000_000
     """Of a picture; a small file can hold many."""
     held: int = 256_000_000
-    """Bytes of all bodies that are coming in."""
+    """Bytes of all bodies that are coming in or wait to be read."""
+    head: int = 32_768
+    """Bytes of a request's head."""
+    headers: int = 100
+    """Headers of a request."""
+    connections: int = 512
+    """Connections at a time."""
+    stuck: float = 30.0
+    """Seconds after which a thread that still works on the same drawings is called stuck."""
 
 
 class RefusedError(Exception):
@@ -60,7 +68,7 @@ class Drawing(NamedTuple):
 
 
 class BodyReader:
-    """Takes in the bodies of requests; counts the bytes that it holds."""
+    """Takes in the bodies of requests; counts the bytes that are held."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -68,12 +76,21 @@ class BodyReader:
         self._patience: set[asyncio.Timeout] = set()
         self._is_stopping = False
 
-    async def read(self, request: Request, kind: str) -> bytes:
-        """Give a whole body, or refuse it."""
+    @asynccontextmanager
+    async def hold(self, request: Request, kind: str) -> AsyncIterator[bytes]:
+        """Take in a whole body, or refuse it; it counts as held until the end."""
         limit = min(self.limits.body, MAX_TEXT) if kind in (JSON, SVG) else self.limits.body
-        if int(request.headers.get("content-length", 0)) > limit:
+        length = request.headers.get("content-length", "").lstrip("0")
+        if len(length) > len(str(limit)) or int(length or 0) > limit:
             raise _too_large(limit)
         body = bytearray()
+        try:
+            await self._fill(body, request, limit)
+            yield bytes(body)
+        finally:
+            self._held -= len(body)
+
+    async def _fill(self, body: bytearray, request: Request, limit: int) -> None:
         try:
             async with self._deadline():
                 async for chunk in request.stream():
@@ -88,9 +105,6 @@ class BodyReader:
                 raise RefusedError(503, "the server is stopping: try again later.", {"retry-after": "1"}) from None
             sentence = f"the body took longer than {self.limits.seconds:g} s: send it faster, or send less."
             raise RefusedError(408, sentence, {"connection": "close"}) from None
-        finally:
-            self._held -= len(body)
-        return bytes(body)
 
     def stop(self) -> None:
         """Wait no longer for the rest of bodies."""

@@ -7,6 +7,7 @@ gathers. Only if more drawings are being read already does it wait for them, for
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -26,7 +27,7 @@ T = TypeVar("T")
 PATIENCE = 0.0003
 """Seconds to wait for drawings that are being read."""
 READERS = 2
-"""Threads that read: one large picture does not hold up the strokes of others."""
+"""Threads that read strokes, and as many for what may take long: pictures do not hold up the strokes of others."""
 RUNNERS = 2
 """Batches that run side by side: while one hands its answers over, the other keeps the cores busy."""
 
@@ -64,40 +65,56 @@ class Pipeline:
         self.drawings = 0
         self._run = run
         self._largest = largest
-        self._unread: SimpleQueue[_Job | None] = SimpleQueue()
+        self._unread: tuple[SimpleQueue[_Job | None], ...] = (SimpleQueue(), SimpleQueue())  # what is quick, and slow
         self._ready: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading = 0
         self._lock = threading.Lock()  # of all numbers
-        self._readers = [threading.Thread(target=self._read_all, name="reader", daemon=True) for _ in range(READERS)]
+        self._begun: dict[int, float] = {}  # when each thread that works began
+        self._readers = [
+            threading.Thread(target=self._read_all, args=(queue,), name="reader", daemon=True)
+            for queue in self._unread
+            for _ in range(READERS)
+        ]
         self._runners = [threading.Thread(target=self._run_all, name="network", daemon=True) for _ in range(RUNNERS)]
         for thread in (*self._readers, *self._runners):
             thread.start()
 
-    def recognize(self, read: Callable[[], Images]) -> asyncio.Future[Ran]:
+    def recognize(self, read: Callable[[], Images], *, is_slow: bool = False) -> asyncio.Future[Ran]:
         """Call `read`, which gives one image, in a thread, and run the network on what it gives."""
-        return self._submit(_Job(read, is_run=True))
+        return self._submit(_Job(read, is_run=True), is_slow)
 
-    def read(self, read: Callable[[], T]) -> asyncio.Future[T]:
+    def read(self, read: Callable[[], T], *, is_slow: bool = False) -> asyncio.Future[T]:
         """Only call `read`, in its turn."""
-        return self._submit(_Job(read, is_run=False))
+        return self._submit(_Job(read, is_run=False), is_slow)
 
-    def close(self) -> None:
-        """Finish what was handed in, and end the threads."""
-        for queue, threads in ((self._unread, self._readers), (self._ready, self._runners)):
-            for _ in threads:
-                queue.put(None)
-            for thread in threads:
-                thread.join()
+    def longest(self) -> float:
+        """Return the seconds for which any thread has worked on what it works on now; infinite if one has died."""
+        if not all(thread.is_alive() for thread in (*self._readers, *self._runners)):
+            return math.inf
+        now = perf_counter()
+        return max((now - begun for begun in list(self._begun.values())), default=0.0)
 
-    def _submit(self, job: _Job) -> asyncio.Future[Any]:
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what was handed in, and end the threads; those that need longer are left to die with the process."""
+        until = math.inf if seconds is None else perf_counter() + seconds
+        for queue in self._unread * READERS:
+            queue.put(None)
+        for thread in self._readers:
+            thread.join(None if seconds is None else max(0.0, until - perf_counter()))
+        for _ in self._runners:
+            self._ready.put(None)
+        for thread in self._runners:
+            thread.join(None if seconds is None else max(0.0, until - perf_counter()))
+
+    def _submit(self, job: _Job, is_slow: bool) -> asyncio.Future[Any]:
         with self._lock:
             self._reading += 1
-        self._unread.put(job)
+        self._unread[is_slow].put(job)
         return job.future
 
-    def _read_all(self) -> None:
-        while (job := self._unread.get()) is not None:
-            begun = perf_counter()
+    def _read_all(self, queue: SimpleQueue[_Job | None]) -> None:
+        while (job := queue.get()) is not None:
+            begun = self._begun[threading.get_ident()] = perf_counter()
             try:
                 job.x = job.read()
             except Exception as problem:  # whoever asked gets it
@@ -109,18 +126,21 @@ class Pipeline:
                     self._ready.put(job)
                 else:
                     _settle([job], [job.x])
+            del self._begun[threading.get_ident()]
             with self._lock:
                 self._reading -= 1
 
     def _run_all(self) -> None:
         while (job := self._ready.get()) is not None:
             batch = self._gather(job)
-            begun = perf_counter()
+            begun = self._begun[threading.get_ident()] = perf_counter()
             try:
                 answers = self._run(np.concatenate([job.x for job in batch]))
             except Exception as problem:  # whoever asked gets it
                 _settle(batch, problem)
                 continue
+            finally:
+                del self._begun[threading.get_ident()]
             running = perf_counter() - begun
             with self._lock:
                 self.batches += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ from PIL import Image
 from dabnet.errors import InputError
 from dabnet.packed import to_bytes
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
-from dabnet.web.bodies import BodyReader, Limits, busy, content_kind, read_drawing
+from dabnet.web.bodies import JSON, BodyReader, Limits, busy, content_kind, read_drawing
 from dabnet.web.metrics import Metrics
 from dabnet.web.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from numpy.typing import NDArray
     from starlette.requests import Request
@@ -61,10 +61,10 @@ class Service:
     async def recognize(self, request: Request) -> dict[str, Any]:
         """Give the guesses for a request's drawing, whether they are sure, and the milliseconds it took."""
         begun = perf_counter()
-        body, kind = await self._take_in(request)
-        top = _Top(request.query_params.get("top"))
-        with self._place():
-            ran = await self._pipeline.recognize(lambda: self._read(body, kind, top))
+        async with self._take_in(request) as (body, kind):
+            top = _Top(request.query_params.get("top"))
+            with self._place():
+                ran = await self._pipeline.recognize(lambda: self._read(body, kind, top), is_slow=kind != JSON)
         guesses = self.recognizer.rank(ran.chances, top.value)
         times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
         return {
@@ -75,9 +75,10 @@ class Service:
 
     async def draw(self, request: Request) -> bytes:
         """Give what the network would see of a request's drawing, as a PNG."""
-        body, kind = await self._take_in(request)
-        with self._place():
-            return await self._pipeline.read(lambda: _to_png(self._read(body, kind, _Top(None))))
+        async with self._take_in(request) as (body, kind):
+            with self._place():
+                read = self._pipeline.read
+                return await read(lambda: _to_png(self._read(body, kind, _Top(None))), is_slow=kind != JSON)
 
     def about(self) -> dict[str, Any]:
         """Tell about the model."""
@@ -105,19 +106,29 @@ class Service:
             }
         )
 
+    def trouble(self) -> str | None:
+        """Say why the server cannot answer, if it cannot."""
+        if self.is_stopping:
+            return "the server is stopping: try again later."
+        if (seconds := self._pipeline.longest()) > self.limits.stuck:
+            return f"a thread has worked on the same drawings for {seconds:.0f} s: restart the server."
+        return None
+
     def stop(self) -> None:
         """Finish what was accepted, but wait for nothing more."""
         self._bodies.stop()
 
-    def close(self) -> None:
-        """End all threads."""
-        self._pipeline.close()
+    def close(self, seconds: float | None = None) -> None:
+        """End all threads, or leave them alone after so many seconds."""
+        self._pipeline.close(seconds)
 
-    async def _take_in(self, request: Request) -> tuple[bytes, str]:
+    @asynccontextmanager
+    async def _take_in(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:
         """Take a body in; at once refuse what there is no place for."""
         kind = content_kind(request)
         self._check_place()
-        return await self._bodies.read(request, kind), kind
+        async with self._bodies.hold(request, kind) as body:
+            yield body, kind
 
     @contextmanager
     def _place(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dabnet.errors import InputError
 from dabnet.sketches.sources.arrays import open_arrays
-from dabnet.sketches.sources.quickdraw import SUFFIXES, open_quickdraw
+from dabnet.sketches.sources.quickdraw import SUFFIXES, is_listed, open_quickdraw
 from dabnet.sketches.sources.source import Drawing, Source
 from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.sources.tree import open_tree
@@ -26,8 +26,10 @@ def open_source(path: str | Path, limit: int | None = None) -> Source:
     if not path.exists():
         raise InputError(f"'{path}' is not there: check the path, or get a data set with 'dabnet data download'.")
     if path.is_dir():
-        found = any(entry.suffix in SUFFIXES for entry in path.iterdir())
+        found = any(map(is_listed, path.iterdir()))
         return open_quickdraw(path, limit) if found else open_tree(path, limit)
+    if not path.is_file():
+        raise InputError(f"'{path}' is neither a file nor a folder: save the data set to a file first.")
     if path.suffix == ".npz":
         return open_arrays(path, limit)
     if path.suffix in SUFFIXES:

@@ -7,6 +7,7 @@ have `ids` (or `key_ids`) and a `fold` (or `fold3`).
 
 from __future__ import annotations
 
+import math
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +16,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
+from dabnet._text import encodable
 from dabnet.errors import InputError
-from dabnet.sketches.images import MAX_PIXELS, sketch_from_array
-from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.decode import MAX_PIXELS
+from dabnet.sketches.images import sketch_from_array
+from dabnet.sketches.sketch import MAX_POINTS, Sketch
 from dabnet.sketches.sources.source import QUICKDRAW_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
 
 if TYPE_CHECKING:
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DRAWINGS_A_PIECE = 500
+MAX_FOLDS = 100
+MAX_BYTES = 2**30
+"""Of all arrays but the images, which every process that reads has in memory."""
+IDS, FOLDS = ("ids", "key_ids"), ("fold", "fold3")
+USED = ("labels", "class_names", "points", "end_of_stroke", "offsets", *IDS, *FOLDS)
 
 
 class Member(NamedTuple):
@@ -64,10 +72,7 @@ class ArraySource(Source):
         """Read the drawings of a piece."""
         rows = self.rows[piece * DRAWINGS_A_PIECE : (piece + 1) * DRAWINGS_A_PIECE]
         archive = self._archive
-        ids, folds = (
-            next((archive[key] for key in keys if key in archive), None)
-            for keys in (("ids", "key_ids"), ("fold", "fold3"))
-        )
+        ids, folds = _find(archive, IDS), _find(archive, FOLDS)
         for row in rows:
             try:
                 sketch: Any = self._sketch(int(row))
@@ -81,10 +86,12 @@ class ArraySource(Source):
         if self._images is not None:
             try:
                 image = self._images.rows(row, row + 1)[0]
-            except (ValueError, EOFError, OSError, zipfile.BadZipFile):
+            except Exception:  # a damaged archive can raise what zipfile, zlib and numpy do
                 raise InputError("the archive is damaged here: download it again.") from None
             return sketch_from_array(image)
         start, stop = archive["offsets"][row : row + 2]
+        if stop - start > MAX_POINTS:
+            raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
         ends = np.flatnonzero(archive["end_of_stroke"][start:stop]) + 1
         return Sketch.from_points(archive["points"][start:stop], ends)
 
@@ -109,7 +116,10 @@ def open_arrays(path: Path, limit: int | None) -> ArraySource:
     for key in ("labels", "class_names") + (() if images else ("points", "end_of_stroke", "offsets")):
         if key not in archive:
             raise InputError(f"'{path}' has no '{key}': it needs labels, class_names, and images or strokes.")
-    labels, classes = archive["labels"], [str(name) for name in archive["class_names"]]
+    labels, names = archive["labels"], archive["class_names"]
+    if names.ndim != 1 or names.dtype.kind not in "US":
+        raise InputError(f"the class_names in '{path}' must be a list of texts, not {names.dtype} {names.shape}.")
+    classes = [encodable(_to_text(name)) for name in names]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise InputError(f"the labels in '{path}' must be one integer a drawing, not {labels.dtype} {labels.shape}.")
     if len(labels) and not (labels.min() >= 0 and labels.max() < len(classes)):
@@ -118,6 +128,7 @@ def open_arrays(path: Path, limit: int | None) -> ArraySource:
         _check_images(path, images, len(labels))
     else:
         _check_strokes(path, archive, len(labels))
+    _check_notes(path, archive, len(labels))
     rows = np.arange(len(labels))
     if limit:
         rank = np.empty(len(labels), dtype=np.int64)
@@ -145,18 +156,55 @@ def _check_strokes(path: Path, archive: dict[str, NDArray[Any]], drawings: int) 
     points, ends, offsets = archive["points"], archive["end_of_stroke"], archive["offsets"]
     if points.ndim != 2 or points.shape[1] != 2 or ends.shape != (len(points),):
         raise InputError(f"'{path}' must have points (all points, 2) and end_of_stroke (all points,).")
+    if points.dtype.kind not in "iuf" or ends.dtype.kind not in "biuf" or offsets.dtype.kind not in "iu":
+        kinds = f"{points.dtype}, {ends.dtype} and {offsets.dtype}"
+        raise InputError(f"the points, end_of_stroke and offsets in '{path}' must be numbers, not {kinds}.")
+    # Compared, and not subtracted: integers without a sign would wrap around.
     whole = offsets.shape == (drawings + 1,) and offsets[0] == 0 and offsets[-1] == len(points)
-    if not whole or (np.diff(offsets) < 0).any():
+    if not whole or (offsets[1:] < offsets[:-1]).any():
         raise InputError(f"the offsets in '{path}' must rise from 0 to the number of points, one more than labels.")
 
 
+def _check_notes(path: Path, archive: dict[str, NDArray[Any]], drawings: int) -> None:
+    ids, folds = _find(archive, IDS), _find(archive, FOLDS)
+    if ids is not None and (ids.shape != (drawings,) or ids.dtype.kind not in "iuUS"):
+        raise InputError(f"the ids in '{path}' must be one text or number a drawing, not {ids.dtype} {ids.shape}.")
+    if folds is None:
+        return
+    if folds.shape != (drawings,) or folds.dtype.kind not in "iu":
+        raise InputError(f"the folds in '{path}' must be one integer a drawing, not {folds.dtype} {folds.shape}.")
+    if drawings and not (folds.min() >= 0 and folds.max() < MAX_FOLDS):
+        raise InputError(f"the folds in '{path}' must be from 0 to {MAX_FOLDS - 1}.")
+
+
+def _find(archive: dict[str, NDArray[Any]], names: tuple[str, ...]) -> NDArray[Any] | None:
+    return next((archive[name] for name in names if name in archive), None)
+
+
+def _to_text(name: Any) -> str:
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)
+
+
 def _load(path: Path) -> dict[str, NDArray[Any]]:
-    """Read everything but the images."""
+    """Read the arrays that are used, but for the images; what they would take is counted before any is read."""
+    found: dict[str, NDArray[Any]] = {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files if key != "images"}
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as problem:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if info.filename.removesuffix(".npy") in USED]
+            if sum(info.file_size for info in members) > MAX_BYTES:
+                raise InputError(f"the arrays in '{path}' have more than {MAX_BYTES:,} bytes: divide the set first.")
+            for info in members:
+                with archive.open(info) as file:
+                    shape, _, dtype = _read_header(file)
+                    if math.prod(shape) * dtype.itemsize > info.file_size:  # numpy would take memory for what it claims
+                        raise InputError(f"'{info.filename}' in '{path}' is cut off: download it again.")
+                with archive.open(info) as file:
+                    found[info.filename.removesuffix(".npy")] = npy.read_array(file, allow_pickle=False)
+    except InputError:
+        raise
+    except Exception as problem:
         raise InputError(f"'{path}' is not a whole .npz file ({problem}): download it again.") from None
+    return found
 
 
 def _open_images(path: Path) -> Member | None:
@@ -164,13 +212,21 @@ def _open_images(path: Path) -> Member | None:
     if "images.npy" not in archive.namelist():
         archive.close()
         return None
-    file = archive.open("images.npy")
     try:
-        version = npy.read_magic(file)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, by_columns, dtype = header(file)
-    except ValueError as problem:
+        file = archive.open("images.npy")
+        shape, by_columns, dtype = _read_header(file)
+    except Exception as problem:
         raise InputError(f"the images in '{path}' cannot be read ({problem}).") from None
     if by_columns or dtype.hasobject:
         raise InputError(f"the images in '{path}' must be stored row by row, as numbers.")
     return Member(file, file.tell(), shape, dtype)
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read an array's shape, whether it is stored by columns, and its type."""
+    version = npy.read_magic(file)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, by_columns, dtype = header(file)
+    if any(size < 0 for size in shape):
+        raise ValueError("an array of less than nothing")
+    return shape, by_columns, dtype

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dabnet._text import encodable
 from dabnet.errors import InputError
 from dabnet.sketches import quickdraw
 from dabnet.sketches.quickdraw import Entry
@@ -54,7 +55,7 @@ class QuickDrawSource(Source):
 
 def open_quickdraw(path: Path, limit: int | None) -> QuickDrawSource:
     """List a file or a folder of files; at most `limit` drawings a class."""
-    paths = [path] if path.is_file() else sorted(found for found in path.iterdir() if found.suffix in SUFFIXES)
+    paths = [path] if path.is_file() else sorted(filter(is_listed, path.iterdir()))
     classes = [_class_name(found) for found in paths]
     twice = next((name for name, other in itertools.pairwise(sorted(classes)) if name == other), None)
     if twice:
@@ -67,6 +68,11 @@ def open_quickdraw(path: Path, limit: int | None) -> QuickDrawSource:
             step = max(total, 1)
         pieces += [Piece(label, found, start, min(start + step, total)) for start in range(0, total, step)]
     return QuickDrawSource(path, "Quick, Draw!", QUICKDRAW_LICENCE, classes, 3, pieces, limit)
+
+
+def is_listed(path: Path) -> bool:
+    """Tell whether a path is a file of Quick, Draw!'s, by its name, and not a pipe or a folder."""
+    return path.suffix in SUFFIXES and path.is_file()
 
 
 def _entries(piece: Piece) -> Iterator[Entry]:
@@ -88,7 +94,7 @@ def _entries(piece: Piece) -> Iterator[Entry]:
 def _open_bitmaps(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     try:
         bitmaps = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # a header can be wrong in many ways
         raise InputError(f"'{path}' is not a whole .npy file: download it again.") from None
     if bitmaps.ndim != 2 or bitmaps.shape[1] != 784 or bitmaps.dtype != np.uint8:
         raise InputError(f"'{path}' is not Quick, Draw!'s bitmaps: it must be uint8 (drawings, 784).")
@@ -99,4 +105,4 @@ def _class_name(path: Path) -> str:
     name = path.stem
     for prefix in PREFIXES:
         name = name.removeprefix(prefix)
-    return name
+    return encodable(name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from dabnet._text import encodable
 from dabnet.errors import InputError
 from dabnet.sketches.read import MAX_FILE_BYTES, SUFFIXES, read_sketch
 from dabnet.sketches.sources.source import SKETCHY_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
@@ -35,12 +35,13 @@ class Files:
     def names(self) -> list[PurePosixPath]:
         """All files, sorted; hidden ones are left out."""
         if self._zip is not None:
-            names = [PurePosixPath(name) for name in self._zip.namelist() if not name.endswith("/")]
+            names = list(self._members)
         else:
             names = [
                 PurePosixPath(Path(folder, name).relative_to(self.path))
                 for folder, _, found in os.walk(self.path)
                 for name in found
+                if Path(folder, name).is_file()  # no pipes: nobody may ever write to them
             ]
         visible = (name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.parts))
         return sorted(visible, key=lambda name: [_natural(part) for part in name.parts])
@@ -48,10 +49,10 @@ class Files:
     def read(self, name: PurePosixPath) -> bytes:
         """Read a file, unless it is too large."""
         try:
-            with self._zip.open(str(name)) if self._zip else (self.path / name).open("rb") as file:
+            with self._zip.open(self._members[name]) if self._zip else (self.path / name).open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
-        except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as problem:
-            raise InputError(f"the file cannot be read ({problem}).") from None
+        except Exception as problem:  # zipfile lets through what a dozen libraries raise
+            raise InputError(f"the file cannot be read ({problem or type(problem).__name__}).") from None
         if len(data) > MAX_FILE_BYTES:
             raise InputError(f"the file has more than {MAX_FILE_BYTES:,} bytes: make it smaller first.")
         return data
@@ -62,8 +63,18 @@ class Files:
             return None
         try:
             return zipfile.ZipFile(self.path)
-        except (OSError, zipfile.BadZipFile) as problem:
+        except Exception as problem:
             raise InputError(f"'{self.path}' is not a whole zip archive ({problem}): download it again.") from None
+
+    @cached_property
+    def _members(self) -> dict[PurePosixPath, zipfile.ZipInfo]:
+        """The archive's files by their paths, which may be written in many ways: ./a/1.png, a//1.png."""
+        assert self._zip is not None
+        found: dict[PurePosixPath, zipfile.ZipInfo] = {}
+        for info in self._zip.infolist():
+            if not info.filename.endswith("/"):
+                found.setdefault(PurePosixPath(info.filename), info)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}  # an open archive stays in its process
@@ -88,10 +99,12 @@ class TreeSource(Source):
                 sketch: Any = read_sketch(self.files.read(member))
             except InputError as error:
                 sketch = error
+            except Exception as problem:  # whatever a file raises is that file's error
+                sketch = InputError(f"the drawing cannot be read ({problem or type(problem).__name__}).")
             group = f"{member.parent.name}/{member.stem.rsplit('-', 1)[0]}" if self.title == "Sketchy" else None
             fold = 0 if group in self.test_photos else SPLITS.get(member.parent.parent.name.lower())
             name = member.stem if self.title == "TU-Berlin" else str(member)
-            yield Drawing(name, labels[member.parent.name], sketch, fold, group)
+            yield Drawing(name, labels[encodable(member.parent.name)], sketch, fold, group)
 
 
 def open_tree(path: Path, limit: int | None) -> TreeSource:
@@ -105,7 +118,7 @@ def open_tree(path: Path, limit: int | None) -> TreeSource:
         title, licence, folds = "TU-Berlin", TU_BERLIN_LICENCE, 3
     else:
         title, licence, folds = path.stem, "not known", 3
-    classes = sorted({name.parent.name for name in members})
+    classes = sorted({encodable(name.parent.name) for name in members})
     seen: Counter[str] = Counter()
     if limit:
         members = [name for name in members if _count(seen, name.parent.name) <= limit]
