@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dabnet._lazy import load
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError, suggest
 from dabnet.packed import Model, find_model, is_packed, read_model

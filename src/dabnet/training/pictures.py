@@ -361,8 +361,7 @@ def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Seq
 def check_picture(path: str | Path) -> None:
     """Refuse a path that no picture can be written to, before the work that it is to show."""
     path = Path(path)
-    if path.suffix.lower().removeprefix(".") not in Figure().canvas.get_supported_filetypes():
-        raise InputError(f"'{path}' does not say what kind of picture it is to be: end its name in .png, .svg or .pdf.")
+    _kind(path)
     if not path.parent.is_dir():
         raise InputError(f"there is no folder '{path.parent}' for '{path.name}': make it, or choose another path.")
 
@@ -370,7 +369,14 @@ def check_picture(path: str | Path) -> None:
 def _save(figure: Figure, path: str | Path) -> None:
     """Write a picture beside its place, then move it there."""
     path = Path(path)
-    check_picture(path)
-    kind = path.suffix.lower().removeprefix(".")
+    kind = _kind(path)
     with open_beside(path) as file:
         figure.savefig(file, dpi=_DPI, format=kind)
+
+
+def _kind(path: Path) -> str:
+    """Return what kind of picture a path asks for."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in Figure().canvas.get_supported_filetypes():
+        raise InputError(f"'{path}' does not say what kind of picture it is to be: end its name in .png, .svg or .pdf.")
+    return kind

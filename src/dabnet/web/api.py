@@ -67,7 +67,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     408: {"model": Problem, "description": "The body came in too slowly."},
     413: {"model": Problem, "description": "The body is too large."},
     415: {"model": Problem, "description": "The content type holds no drawing."},
+    421: {"model": Problem, "description": "The Host header is not a name of this server."},
     422: {"model": Problem, "description": "The body holds no drawing that can be read."},
+    429: {"model": Problem, "description": "Too many requests were sent ahead on this connection."},
+    431: {"model": Problem, "description": "The request's head is too large."},
     503: {
         "model": Problem,
         "description": "Too many requests wait: try again.",
