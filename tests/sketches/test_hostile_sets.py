@@ -119,10 +119,12 @@ def arrays(**changes: Any) -> dict[str, Any]:
         ({"fold3": np.array([0.0, 1.0])}, "the folds in .* must be one integer a drawing"),
         ({"class_names": np.array("cat")}, "the class_names in .* must be a list of texts"),
         ({"class_names": np.array([1, 2])}, "the class_names in"),
+        ({"class_names": np.array([0x110000, 0x61, 0x62], np.uint32).view("U1")}, "letters that do not exist"),
+        ({"ids": np.array([0x61, 0xFFFFFFFF], ">u4").view(">U1")}, "letters that do not exist"),
         ({"labels": np.array(0)}, "the labels in"),
         ({"labels": np.zeros(2, [("a", "i4")])}, "the labels in"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else ", ".join(value),
 )
 def test_arrays_of_another_kind_are_refused_in_a_sentence(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     np.savez(tmp_path / "set.npz", **arrays(**changes))

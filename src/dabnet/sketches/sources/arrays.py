@@ -8,6 +8,7 @@ have `ids` (or `key_ids`) and a `fold` (or `fold3`).
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -199,12 +200,22 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
                     if math.prod(shape) * dtype.itemsize > info.file_size:  # numpy would take memory for what it claims
                         raise InputError(f"'{info.filename}' in '{path}' is cut off: download it again.")
                 with archive.open(info) as file:
-                    found[info.filename.removesuffix(".npy")] = npy.read_array(file, allow_pickle=False)
+                    array = npy.read_array(file, allow_pickle=False)
+                _check_letters(info.filename, array)
+                found[info.filename.removesuffix(".npy")] = array
     except InputError:
         raise
     except Exception as problem:
         raise InputError(f"'{path}' is not a whole .npz file ({problem}): download it again.") from None
     return found
+
+
+def _check_letters(name: str, array: NDArray[Any]) -> None:
+    """Refuse texts with letters that Unicode does not have: numpy makes strings of them that Python stumbles over."""
+    if array.dtype.kind == "U" and array.dtype.itemsize and array.size:
+        codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if codes.max() > sys.maxunicode:
+            raise ValueError(f"'{name}' has letters that do not exist")
 
 
 def _open_images(path: Path) -> Member | None:
