@@ -12,6 +12,7 @@ import typer
 
 from dabnet.errors import InputError
 from dabnet.packed import read_model
+from dabnet.sketches.vocabulary import spelling
 
 NEAR = 5
 """Names that are offered, at most, where none has the text."""
@@ -37,7 +38,7 @@ def classes(
     if search is None:
         _print(labels, as_json=as_json)
         return
-    found = [label for label in labels if _plain(search) in _plain(label)]
+    found = [label for label in labels if spelling(search) in spelling(label)]
     _print(found, as_json=as_json)
     if not found:
         near = nearest(search, labels)
@@ -52,18 +53,13 @@ def nearest(text: str, labels: list[str]) -> list[str]:
     >>> nearest("clok", ["alarm clock", "cloud", "cat", "zebra"])
     ['alarm clock']
     """
-    words = {label: [_plain(label), *_plain(label).split()] for label in labels}
+    words = {label: [spelling(label), *spelling(label).split()] for label in labels}
     likeness = {
-        label: max(difflib.SequenceMatcher(None, _plain(text), word).ratio() for word in some)
+        label: max(difflib.SequenceMatcher(None, spelling(text), word).ratio() for word in some)
         for label, some in words.items()
     }
     best = sorted(labels, key=lambda label: -likeness[label])[:NEAR]
     return [label for label in best if likeness[label] >= LEAST_LIKENESS]
-
-
-def _plain(name: str) -> str:
-    """Return a name without what people write in several ways: capitals, hyphens and underscores."""
-    return name.casefold().replace("-", " ").replace("_", " ")
 
 
 def _print(labels: list[str], *, as_json: bool) -> None:
