@@ -81,6 +81,7 @@ def test_a_packed_file_of_ones_own_is_loaded_and_one_named_default_wins(
     assert Session("default").model.answers == 3
     Path("default").unlink()
     Path("default").mkdir()
+    Path("default", "other.safetensors").touch()
     refused: tuple[Callable[[str], object], ...] = (dabnet.load, Session)
     for load in refused:
         with pytest.raises(InputError, match="'default'"):

@@ -19,7 +19,7 @@ from tests.sketches import published
 
 def test_every_class_of_tu_berlin_and_quick_draw_means_exactly_one_label_of_everyday() -> None:
     everyday = load_vocabulary("everyday")
-    tu_berlin = read_model("default").labels
+    tu_berlin = read_model("tuberlin").labels
     quickdraw = quickdraw_classes()
     assert (len(tu_berlin), len(quickdraw)) == (250, 345)
     times = Counter(name for names in everyday.names.values() for name in names)

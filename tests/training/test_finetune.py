@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.training.tuning import command, interrupt_learning, small_model
 
 from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
@@ -41,16 +39,6 @@ def drawings(tmp_path: Path) -> Path:
             path = tmp_path / "mine" / name / f"{i}.json"
             path.write_text(json.dumps([stroke.tolist() for stroke in strokes]))
     return tmp_path / "mine"
-
-
-def small_model(**settings: Any) -> Model:
-    """A model that was never trained, with all that a recognizer needs."""
-    model = fresh_model("resnet18", 3, width=0.125, input_size=32, **settings)
-    return replace(model, labels=("a", "b", "c"), raster={"size": 32, "margin": 0.05, "pen": 0.04})
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "dabnet", "train", "--threads", "1", *map(str, arguments)]
 
 
 def test_the_shipped_model_learns_classes_from_a_folder_of_drawings(drawings: Path, tmp_path: Path) -> None:
@@ -159,13 +147,8 @@ def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path, shell: 
     folder = tmp_path / "tuned"
     arguments = command("--from", "default", "--data", drawings, "-o", folder, "--set", "epochs=600")
     arguments = ["sh", "-c", f'{shell}exec "$@"', "sh", *arguments]
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 120
-    while not (folder / "data.parquet").exists() and time.monotonic() < until:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, errors = interrupt_learning(arguments, folder)
+    assert code == 130
     assert errors == "Stopped, before there was anything to keep: run the same command again.\n"
     assert {path.name for path in folder.iterdir()} == {"data.parquet"}
 
@@ -180,7 +163,7 @@ def test_what_cannot_be_tuned_is_one_sentence(
     (tmp_path / "done" / "model.safetensors").write_bytes(b"")
     start = ["--from", "default", "-o", tmp_path / "new"]
     for arguments, words in (
-        (start, "give drawings, a subfolder a class, with --data"),
+        (start, "give drawings, a subfolder per class, with --data or --add"),
         ([tmp_path / "recipe.toml", *start, "--data", small_set], "tuned without a recipe"),
         ([*start, "--data", small_set, "--teacher", tmp_path], "without a teacher"),
         ([*start, "--data", small_set, "--set", "epoch=2"], "Did you mean 'epochs'?"),

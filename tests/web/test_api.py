@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from PIL import Image
 
 import dabnet
+from dabnet.packed import find_model
 from dabnet.sketches.raster import rasterize
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
@@ -75,7 +75,7 @@ def test_the_model_is_described(server: Server) -> None:
         "input_size": list(recognizer.input_size),
         "kernels": recognizer.session.kernels,
         "threads": 1,
-        "bytes": (files("dabnet.models") / "default.safetensors").read_bytes().__len__(),
+        "bytes": find_model("default").stat().st_size,
         "min_confidence": 0.5,
         "version": dabnet.__version__,
     }

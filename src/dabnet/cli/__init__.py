@@ -18,10 +18,13 @@ from dabnet.errors import DabnetError
 
 COMMANDS = {
     "bench": "Compare a model's speed and size with other engines.",
+    "classes": "List what a model knows.",
     "data": "Get data sets of sketches, prepare them, and look at them.",
     "demo": "Train three small networks, real and binary, and compare them.",
     "evaluate": "Test a trained network, and show what it confuses.",
     "export": "Pack a trained network into one small file.",
+    "features": "Write what a packed model needs to learn more classes.",
+    "models": "List the models that ship, with their size and accuracy.",
     "paper": "Check the paper's claims with runs of our own.",
     "recipes": "List the trainings that go by name, or show one.",
     "recognize": "Tell what drawings show.",

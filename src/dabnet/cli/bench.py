@@ -27,7 +27,8 @@ OTHERS = [name for name in ENGINES if name != OURS]
 
 def bench(
     model: Annotated[
-        str, typer.Argument(help="A packed model, or 'default'; a run's folder, a weights file, or a network's name.")
+        str,
+        typer.Argument(help="A packed model, by file or name; a run's folder, a weights file or a network's name."),
     ],
     against: Annotated[
         str, typer.Option(help=f"Engines to compare with, separated by commas: {', '.join(OTHERS)}.")

@@ -42,7 +42,7 @@ NAMED = 12
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A run's folder, a weights file, a packed model, or 'default'.")],
+    model: Annotated[Path, typer.Argument(help="A run's folder, a weights file, or a packed model, by file or name.")],
     data: Annotated[
         Path | None,
         typer.Option(help="A prepared set, or anything that 'dabnet data prepare' takes; a run remembers its own."),

@@ -54,7 +54,7 @@ def recognize(
             help="PNG, JPEG, WebP, SVG or JSON files; .ndjson files, a drawing a line; folders; - for standard input.",
         ),
     ],
-    model: Annotated[str, typer.Option(help="A packed model; 'default' is the one that ships.")] = "default",
+    model: Annotated[str, typer.Option(help="A packed model, or a name that 'dabnet models' lists.")] = "default",
     top: Annotated[int, typer.Option(help="Guesses for each drawing.", min=1)] = 3,
     min_confidence: Annotated[
         float, typer.Option(help=f"Answer '{NOT_SURE}' if no guess is as likely as this.", min=0, max=1)

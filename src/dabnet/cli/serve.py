@@ -11,7 +11,7 @@ from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer
 
 
 def serve(
-    model: Annotated[str, typer.Option(help="A packed model; 'default' is the one that ships.")] = "default",
+    model: Annotated[str, typer.Option(help="A packed model, or a name that 'dabnet models' lists.")] = "default",
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
     threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
@@ -57,6 +57,7 @@ def serve(
     The limits are those of a server that anyone may ask; SECURITY.md tells what they promise.
     """
     server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
+    recognizer = Recognizer.load(model, threads)
     listener = server.listen(host, port)
     limits = bodies.Limits(
         queue=queue,
@@ -69,7 +70,6 @@ def serve(
         connections=max_connections,
         stuck=stuck_seconds,
     )
-    recognizer = Recognizer.load(model, threads)
     serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
     server.serve(serving, listener, _greet, allowed_host or [])
 

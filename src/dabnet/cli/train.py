@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shlex
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,25 +13,15 @@ import torch
 import typer
 from rich.console import Console
 
-from dabnet._files import write_beside
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.devices import check_device
-from dabnet.cli.interrupts import heed_interrupts
-from dabnet.cli.progress import show_progress
+from dabnet.cli.tuning import Tuning, prepare_drawings, tune
 from dabnet.errors import InputError
-from dabnet.packed import find_model, is_packed, read_model, to_bytes
-from dabnet.runtime import Session
-from dabnet.runtime.evaluation import ask_session, evaluate
-from dabnet.sketches.prepare import prepare
-from dabnet.sketches.sources import open_source
+from dabnet.packed import find_model, is_packed
 from dabnet.sketches.store import SketchSet
-from dabnet.training.data import divide
-from dabnet.training.finetune import finetune, tuning_recipe
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
-from dabnet.training.run import LAST, RECIPE, begin_run, load_model, make_folder, open_run
-
-PACKED = "model.safetensors"
+from dabnet.training.run import LAST, RECIPE, begin_run, load_model, open_run
 
 
 def train(
@@ -42,6 +30,10 @@ def train(
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="A prepared set, or anything that 'dabnet data prepare' takes.")
+    ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(help="Drawings of classes that a packed model is to learn beside its own; goes with --from."),
     ] = None,
     fold: Annotated[int, typer.Option(help="The fold to test on, once, at the end.", min=0)] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The run's folder.")] = None,
@@ -54,7 +46,7 @@ def train(
         typer.Option(
             "--from",
             help="Start from the weights of this run or file, as far as names and shapes agree; or give a packed model "
-            "(or 'default') a new last layer.",
+            "(by file or name) a new last layer.",
         ),
     ] = None,
     teacher: Annotated[
@@ -75,9 +67,10 @@ def train(
     --from starts from what another network learnt, and --teacher learns from its answers: the same classes, but any
     width and precision.
 
-    --from a packed model, or 'default', the one that ships, takes no recipe: its layers stay as they are, and only the
-    last one is learnt anew, for the classes of --data. A few drawings of each and a minute will do. It leaves a packed
-    model, model.safetensors, in the run's folder.
+    --from a packed model, such as 'default', takes no recipe: its layers stay as they are, and only the last one is
+    learnt anew, for the classes of --data. With --add instead of --data it keeps the classes that it knows, and learns
+    yours beside them; drawings of a class that it knows already make it better at these. A few drawings of each and a
+    minute will do. It leaves a packed model, model.safetensors, in the run's folder.
 
     On several devices or machines: torchrun --nproc-per-node N -m dabnet train ...
     """
@@ -89,8 +82,10 @@ def train(
     if start is not None and resume is None and is_packed(find_model(start)):
         if recipe or teacher:
             raise InputError("a packed model is tuned without a recipe and without a teacher: leave them out.")
-        _tune(start, data, fold, output, changes or [], console, test=not no_test, as_json=as_json)
+        tune(Tuning(start, data, add, fold, output, changes or [], not no_test, as_json), console)
         return
+    if add is not None:
+        raise InputError("--add adds classes to a packed model: say which with --from, such as --from default.")
     if resume is not None:
         if recipe or data or changes or start or teacher or no_test:
             raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
@@ -104,7 +99,7 @@ def train(
         model = load_model(start) if start else None
         if teacher or settings.teacher:
             settings = replace(settings, teacher=str(Path(teacher or settings.teacher or "").resolve()))
-        data = _prepared(data, folder, console)
+        data = prepare_drawings(data, folder, console)
         if first:
             begin_run(folder, settings, data, fold, start=start, test=test)
     try:
@@ -135,68 +130,6 @@ def train(
     )
 
 
-def _tune(
-    start: Path,
-    data: Path | None,
-    fold: int,
-    output: Path | None,
-    changes: list[str],
-    console: Console,
-    *,
-    test: bool,
-    as_json: bool,
-) -> None:
-    """Give a packed model a new last layer, and leave it in a folder with what it took and how it does."""
-    if data is None:
-        raise InputError("a training needs sketches: give drawings, a subfolder a class, with --data.")
-    began = time.perf_counter()
-    packed = read_model(start)
-    settings = tuning_recipe(packed, changes)
-    folder = output or Path("runs") / f"{start.stem}-tuned-fold{fold}-seed{settings.seed}"
-    if (folder / PACKED).exists():
-        raise InputError(f"'{folder}' holds a tuned model already: choose another folder with -o.")
-    make_folder(folder)
-    heed_interrupts()
-    try:
-        sketches = SketchSet(_prepared(data, folder, console))
-        with show_progress("Looking at views of the drawings", console) as progress:
-            tuned = finetune(packed, sketches, settings, fold, threads=torch.get_num_threads(), progress=progress)
-        found = None
-        if test:
-            parts = divide(sketches, settings, fold)
-            ask = ask_session(Session(tuned.model, torch.get_num_threads()))
-            found = evaluate(
-                ask, sketches, parts.test, settings.raster, crops=settings.crops, labels=parts.labels,
-                class_names=parts.classes,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        typer.echo("Stopped, before there was anything to keep: run the same command again.", err=True)
-        raise typer.Exit(130) from None
-    command = ["dabnet", "train", "--from", str(start), "--data", str(data), "--fold", str(fold), "-o", str(folder)]
-    command += [word for change in changes for word in ("--set", change)] + ([] if test else ["--no-test"])
-    figures = {
-        "command": shlex.join(command),
-        "seconds": round(time.perf_counter() - began, 1),
-        "learnt_from": tuned.drawings,
-        "views": tuned.views,
-        "weight_decay": tuned.weight_decay,
-        "temperature": tuned.model.temperature,
-        "held_back_top1": tuned.accuracy,
-        **(found.to_dict() if found else {}),
-    }
-    write_beside(folder / "result.json", (json.dumps(figures, indent=2) + "\n").encode())
-    write_beside(folder / PACKED, to_bytes(tuned.model))
-    if as_json:
-        typer.echo(json.dumps({"run": str(folder), **figures}, indent=2))
-    classes = len(tuned.model.labels)
-    said = f"{classes} classes learnt from {tuned.drawings:,} drawings in {figures['seconds']:.0f} seconds. "
-    if found:
-        said += f"On {found.drawings:,} others, of fold {fold}: top-1 {found.top1:.1%}. "
-    else:
-        said += f"On drawings held back in turn: top-1 {tuned.accuracy:.1%}. "
-    console.print(f'{said}Use it: dabnet.Recognizer.load("{folder / PACKED}")')
-
-
 def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
     """Tell how a run that is not tested did on the sketches that its best epoch was chosen by."""
     with (folder / "metrics.csv").open() as file:
@@ -225,16 +158,3 @@ def _begin(
         )
     name = Path(recipe).stem if recipe is not None else f"{start.name if start else 'run'}-tuned"
     return settings, output or Path("runs") / f"{name}-fold{fold}-seed{settings.seed}"
-
-
-def _prepared(data: Path, folder: Path, console: Console) -> Path:
-    """Give a prepared set; drawings that are not one yet become one in the run's folder."""
-    is_set = data.suffix == ".parquet" or (data.is_dir() and any(data.glob("*.parquet")))
-    if is_set:
-        return data
-    target = folder / "data.parquet"
-    if not target.exists():
-        with console.status(f"Preparing {data}"):
-            made = prepare(open_source(data), target)
-        console.print(f"{made.drawings:,} drawings of {made.classes} classes; {len(made.left_out)} left out.")
-    return target

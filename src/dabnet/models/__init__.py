@@ -1,1 +1,1 @@
-"""The packed models that ship with the package; `packed/shipped.py` finds them by name."""
+"""The packed models that ship: NAME.safetensors, and its card NAME.toml; `packed/shipped.py` finds them by name."""

@@ -1,4 +1,7 @@
-"""The packed model that ships with the package, by its name: `default`."""
+"""The packed models that ship with the package, by name.
+
+A model is two files in `dabnet/models`: `NAME.safetensors`, and `NAME.toml`, its card (`cards.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,51 @@ from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
+from dabnet.errors import InputError, suggest
+
 if TYPE_CHECKING:
     from os import PathLike
 
 DEFAULT = "default"
+"""The name of whichever model runs where none is named."""
+ALIASES = {DEFAULT: "tuberlin"}
+"""Names that stand for a model's own; to ship another model as the default, change it here."""
+
+
+def model_names() -> list[str]:
+    """Return the names of the models that ship, the default one first.
+
+    >>> model_names()[0] == ALIASES["default"]
+    True
+    """
+    found = (file.name for file in resources.files("dabnet.models").iterdir())
+    names = {name.removesuffix(".toml") for name in found if name.endswith(".toml")}
+    return sorted(names, key=lambda name: (name != ALIASES[DEFAULT], name))
 
 
 def find_model(source: str | PathLike[str]) -> Path:
-    """Give the path that a model is at: `default` is the one that ships, unless there is a file or folder of that name.
+    """Return the path that a model is at, which is given as a path or as the name of one that ships.
 
-    >>> find_model("default").name, find_model("my/model.safetensors").name
-    ('default.safetensors', 'model.safetensors')
+    A file or a training's folder of that name comes first. A misspelt name is an `InputError` that tells the nearest.
+
+    >>> find_model("tuberlin").name, find_model("my/model.safetensors").name
+    ('tuberlin.safetensors', 'model.safetensors')
     """
     path = Path(source)
-    if str(path) == DEFAULT and not path.exists():
-        return Path(str(resources.files("dabnet.models") / f"{DEFAULT}.safetensors"))
+    name = str(path)
+    if path.is_file() or (path.is_dir() and any(path.glob("*.safetensors"))):
+        return path
+    names = [*model_names(), *ALIASES]
+    if name in names:
+        return Path(str(resources.files("dabnet.models") / f"{ALIASES.get(name, name)}.safetensors"))
+    hint = suggest(name, names)
+    if hint and path.name == name and not path.suffix and not path.exists():
+        raise InputError(f"there is no model '{name}': give a file, or a name that 'dabnet models' lists.{hint}")
     return path
 
 
 def is_packed(path: Path) -> bool:
-    """Say whether a file holds a packed model, and not, say, the weights of a training.
+    """Return whether a file holds a packed model, and not, say, the weights of a training.
 
     >>> is_packed(find_model("default")), is_packed(Path("nowhere"))
     (True, False)
