@@ -12,7 +12,6 @@ import numpy as np
 from PIL import Image
 
 from dabnet.errors import InputError
-from dabnet.packed import to_bytes
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
 from dabnet.web.bodies import JSON, BodyReader, Limits, busy, content_kind, read_drawing
 from dabnet.web.metrics import Metrics
@@ -94,7 +93,7 @@ class Service:
 
     @cached_property
     def _model_bytes(self) -> int:
-        return len(to_bytes(self.recognizer.session.model))
+        return len(self.recognizer.session.data)
 
     def metrics_text(self) -> str:
         """Give all counts as Prometheus reads them."""
