@@ -227,7 +227,7 @@ class LutConv : public Layer {
 
     // Pairs the padded map's rows that rows [from, to) of positions see, and sums each position's signs.
     bool pair_rows(const Job& job, std::size_t from, std::size_t to, const Scratch& scratch) const {
-        const auto& [height, width] = shape_.window;
+        const Axis &height = shape_.window.height, &width = shape_.window.width;
         const std::size_t length = columns_ * nibbles_, tall = tall_columns_ * nibbles_;
         std::fill(scratch.row + length, scratch.row + row_bytes(), kPadding);
         std::fill(scratch.tall, scratch.tall + tall_bytes(), kPadding);

@@ -899,7 +899,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20_000, help="how many files to try")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no file after this many")
+    parser.add_argument("--write", type=Path, help="only write the models to start from into this folder")
     arguments = parser.parse_args()
+    if arguments.write:
+        arguments.write.mkdir(parents=True, exist_ok=True)
+        for number, model in enumerate(base_models()):
+            (arguments.write / f"{number}.safetensors").write_bytes(to_bytes(model))
+        return
     report = fuzz(arguments.count, arguments.seed, arguments.seconds)
     print(report)
     for failure in report.failures:
