@@ -203,9 +203,7 @@ def _wanted_kernels() -> str:
 def _run_error(problem: _native.CoreError, time_limit: float | None) -> Exception:
     status, sentence = problem.args
     if status == _native.TIME_LIMIT:
-        return TimeLimitError(
-            f"the model took longer than {time_limit:g} s: raise the time limit, or use a smaller one."
-        )
+        return TimeLimitError(f"the model took longer than {time_limit:g} s: raise the time limit.")
     if status == _native.CANCELLED:
         return RunCancelledError(sentence)
     if status == _native.NOT_FINITE:
