@@ -27,8 +27,12 @@ class PooledConv : public Layer {
         Carver carver(job.scratch);
         const Scratch scratch = carve(carver);
         const Axis& height = pool_.height;
-        std::size_t next = height.at(job.from, height.first(job.from));
-        const std::size_t end = height.at(job.to - 1, height.end(job.to - 1) - 1) + 1;
+        // With dilation and padding, a row of the pool may see more at either end than the one before or after it.
+        std::size_t next = conv_.rows(), end = 0;
+        for (std::size_t row = job.from; row < job.to; ++row) {
+            next = std::min(next, height.at(row, height.first(row)));
+            end = std::max(end, height.at(row, height.end(row) - 1) + 1);
+        }
         if (!conv_.start(job, next, end, scratch.conv)) return;
         Epilogue before = before_.bind(job);
         before.real = scratch.rows;
