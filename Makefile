@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(wildcard native/*.* native/*/*.*)
+NATIVE := $(wildcard native/*.* native/*/*.* examples/c/*.c)
 # Python may remember a compiler from where it was built; take the one that is here.
 ifeq ($(origin CXX),default)
 CXX := c++
@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs race wheel format clean
+.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs library race wheel format clean
 
 setup: $(VENV)/ready  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
@@ -36,8 +36,9 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fuzz: $(VENV)/ready  ## feed 20,000 broken model files to the native code, built with AddressSanitizer and UBSan
+fuzz: $(VENV)/ready  ## feed 20,000 broken model files to the core, and changed headers to its parser, with sanitizers
 	PYTHON=$(BIN)/python scripts/sanitized address -m tests.packed.fuzz --count 20000
+	PYTHON=$(BIN)/python scripts/fuzz-parser 300
 
 fuzz-api: $(VENV)/ready  ## send the server 1,000 requests of each kind, good and bad, made up from its own description
 	DABNET_API_CASES=1000 $(BIN)/python -m pytest tests/web/test_schema.py
@@ -47,6 +48,11 @@ fuzz-inputs: $(VENV)/ready  ## read 50,000 broken pictures, SVGs, JSON lines, zi
 
 race: $(VENV)/ready  ## let threads share sessions, with the native code built with ThreadSanitizer
 	PYTHON=$(BIN)/python scripts/sanitized thread -m tests.runtime.share_session
+
+library: $(VENV)/tools  ## build libdabnet, static and shared, into build/library, with its header and package files
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake -G Ninja -S . -B build/libdabnet -DCMAKE_BUILD_TYPE=Release
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake --build build/libdabnet
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake --install build/libdabnet --prefix build/library
 
 wheel: $(VENV)/ready  ## build a wheel into dist/
 	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation -w dist

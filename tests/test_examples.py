@@ -13,7 +13,8 @@ EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").iter
 EVERYDAY = load_vocabulary("everyday")
 # Drawings of what TU-Berlin has no class for.
 NEW_TO_TUBERLIN = {
-    "circle", "clock", "lightning", "lollipop", "pencil", "smiley face", "snowflake", "square", "stairs", "star", "triangle",
+    "circle", "clock", "lightning", "lollipop", "pencil", "smiley face", "snowflake", "square", "stairs", "star",
+    "triangle",
 }  # fmt: skip
 
 

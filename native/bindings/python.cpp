@@ -1,13 +1,12 @@
 // What Python sees of the native code. Arrays arrive checked (dabnet.binarizers.split, dabnet.sketches.raster,
-// dabnet.packed); no
-// arithmetic here.
+// dabnet.runtime.session); no arithmetic here.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
 #include "../binarize.h"
 #include "../raster.h"
 #include "arrays.h"
-#include "network.h"
+#include "model.h"
 
 namespace nb = nanobind;
 
@@ -75,5 +74,5 @@ NB_MODULE(_native, module) {
         },
         nb::arg("bitmap").noconvert(), "Estimate how wide a bitmap's lines are, in its pixels.");
 
-    bind_network(module);
+    bind_model(module);
 }

@@ -1,8 +1,8 @@
 // For 64-bit ARM processors, all of which have NEON. As in x86_avx2.cpp, nothing here is shared with other files.
 //
-// The tables are the same: `tbl` looks 16 bytes up in a table of 16. For 4 channels at two places, with bits a and b,
-// the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 16 filters are what is
-// looked up: 128 products in one instruction. Padding counts 2, which is no difference on balance.
+// The tables are the same: `tbl` looks 16 bytes up in a table of 16. For 4 channels at two positions, with bits a and
+// b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 16 filters are what
+// is looked up: 128 products in one instruction. Padding counts 2, which is no difference on balance.
 //
 // Where one number or another is kept, a comparison chooses, as in plain C++: `fmax` would treat NaN otherwise.
 #include <arm_neon.h>
@@ -29,18 +29,18 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return vaddvq_u32(counts) + (i < words ? count_ones(a[i] ^ b[i]) : 0);
 }
 
-void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
     const std::size_t count = (channels + 63) / 64;
-    for (std::size_t place = 0; place < places; ++place, words += count) {
+    for (std::size_t position = 0; position < positions; ++position, words += count) {
         std::int32_t ones = 0;
         for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(count_ones(words[i]));
-        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+        sums[position] = 2 * ones - static_cast<std::int32_t>(channels);
     }
 }
 
 // As the portable one, with a part's sums of 4 * `Fours` filters in registers.
 template <int Fours>
-void add_up_block(const Sum& job, std::size_t first) {
+void float_conv_block(const FloatConvJob& job, std::size_t first) {
     float* sums = job.sums + first;
     for (int i = 0; i < Fours; ++i) vst1q_f32(sums + 4 * i, vld1q_f32(job.bias + first + 4 * i));
     for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
@@ -58,11 +58,11 @@ void add_up_block(const Sum& job, std::size_t first) {
     }
 }
 
-void add_up(const Sum& job) {
+void float_conv(const FloatConvJob& job) {
     std::size_t filter = 0;
-    for (; filter + 64 <= job.filters; filter += 64) add_up_block<16>(job, filter);
-    for (; filter + 16 <= job.filters; filter += 16) add_up_block<4>(job, filter);
-    for (; filter + 4 <= job.filters; filter += 4) add_up_block<1>(job, filter);
+    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<16>(job, filter);
+    for (; filter + 16 <= job.filters; filter += 16) float_conv_block<4>(job, filter);
+    for (; filter + 4 <= job.filters; filter += 4) float_conv_block<1>(job, filter);
     for (; filter < job.filters; ++filter) {
         float sum = job.bias[filter];
         for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
@@ -74,7 +74,7 @@ void add_up(const Sum& job) {
     }
 }
 
-void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
+void spread_bits(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
     for (std::size_t start = 0; start < nibbles; start += 16, ++words) {
         const uint8x8_t bytes = vcreate_u8(*words);
         const uint8x8x2_t halves{{vand_u8(bytes, vdup_n_u8(15)), vshr_n_u8(bytes, 4)}};
@@ -88,7 +88,7 @@ void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) 
     }
 }
 
-void pair_up(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
+void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
     std::size_t i = 0;
     for (; i + 8 <= count; i += 8) {
         const uint16x8_t states = vaddw_u8(vmull_u8(vld1_u8(a + i), vdup_n_u8(17)), vld1_u8(b + i));
@@ -124,80 +124,97 @@ inline std::uint64_t compare(float32x4x2_t values, const float* thresholds) {
 // As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
 // one, its bits are in a register too.
 template <std::size_t Most>
-struct Finishing {
-    const Finish& job;
-    std::size_t place, first;
+struct RunningEpilogue {
+    const Epilogue& job;
+    std::size_t position, first;
     std::uint64_t bits[Most] = {};
 
-    Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
-        : job(finish), place(place_number), first(first_filter) {}
+    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
+        : job(epilogue), position(position_number), first(first_filter) {}
+
+    std::size_t signs() const { return Most == 1 ? 1 : job.signs_count; }
+
+    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, float32x4x2_t value) {
+        bits[set] |= compare(value, job.signs[set].threshold + first + i) << i;
+    }
+
+    inline __attribute__((always_inline)) static float32x4_t affine(const AffineArrays& arrays, std::size_t filter,
+                                                                    float32x4_t x) {
+        if (arrays.shift == nullptr) return x;
+        if (arrays.scale != nullptr) x = vmulq_f32(vld1q_f32(arrays.scale + filter), x);
+        return vaddq_f32(x, vld1q_f32(arrays.shift + filter));
+    }
+
+    inline __attribute__((always_inline)) float32x4_t activation(std::size_t filter, float32x4_t x) const {
+        if (job.slope != nullptr) {
+            const float32x4_t below = vmulq_f32(vld1q_f32(job.slope + filter), x);
+            return vbslq_f32(vcgtq_f32(x, vdupq_n_f32(0)), x, below);
+        }
+        const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
+        x = vbslq_f32(vcgtq_f32(x, low), x, low);
+        return vbslq_f32(vcltq_f32(x, high), x, high);
+    }
 
     inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, float32x4x2_t value) {
-        const std::size_t at = place * job.filters + first + i;
+        const std::size_t at = position * job.filters + first + i;
         if (job.added != nullptr) {
             const float32x4x2_t added = load(job.added + at, count);
             for (int h = 0; h < 2; ++h) value.val[h] = vaddq_f32(value.val[h], added.val[h]);
         }
-        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
-            bits[set] |= compare(value, job.signs[set].threshold + first + i) << i;
+        for (std::size_t set = 0; set < job.early_signs; ++set) take_sign(set, i, value);
+        if (job.real == nullptr && job.early_signs == job.signs_count) return;
+        for (std::size_t h = 0; h < 2; ++h) {
+            const std::size_t filter = first + i + 4 * h;
+            value.val[h] = affine(job.after, filter, activation(filter, affine(job.before, filter, value.val[h])));
         }
-        if (job.real == nullptr) return;
-        for (int h = 0; h < 2; ++h) {
-            float32x4_t& x = value.val[h];
-            if (job.slope != nullptr) {
-                const float32x4_t below = vmulq_f32(vld1q_f32(job.slope + first + i + 4 * h), x);
-                x = vbslq_f32(vcgtq_f32(x, vdupq_n_f32(0)), x, below);
-            } else {
-                const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
-                x = vbslq_f32(vcgtq_f32(x, low), x, low);
-                x = vbslq_f32(vcltq_f32(x, high), x, high);
-            }
-        }
-        store(job.real + at, count, value);
+        for (std::size_t set = job.early_signs; set < signs(); ++set) take_sign(set, i, value);
+        if (job.real != nullptr) store(job.real + at, count, value);
     }
 
     inline __attribute__((always_inline)) void end(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < (Most == 1 ? 1 : job.signs_count); ++set) {
-            job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
+        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
+        for (std::size_t set = 0; set < signs(); ++set) {
+            std::uint64_t flip;
+            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
+            job.signs[set].out[word] = (bits[set] & all) ^ flip;
         }
     }
 };
 
-// Finishes `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+// Ends `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
 template <std::size_t Most, typename Value>
-inline __attribute__((always_inline)) void finish_all(const Finish& job, std::size_t place, std::size_t first,
-                                                      std::size_t n, Value value) {
-    Finishing<Most> finishing(job, place, first);
-    for (std::size_t i = 0; i < n; i += 8) finishing.take(i, n - i < 8 ? n - i : 8, value(i));
-    finishing.end(n);
+inline __attribute__((always_inline)) void end_all(const Epilogue& job, std::size_t position, std::size_t first,
+                                                   std::size_t n, Value value) {
+    RunningEpilogue<Most> running(job, position, first);
+    for (std::size_t i = 0; i < n; i += 8) running.take(i, n - i < 8 ? n - i : 8, value(i));
+    running.end(n);
 }
 
-void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
+void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const auto value = [&](std::size_t i)
                            __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
     if (job.signs_count == 1) {
-        finish_all<1>(job, place, first, n, value);
+        end_all<1>(job, position, first, n, value);
     } else {
-        finish_all<kMostSigns>(job, place, first, n, value);
+        end_all<kMostSigns>(job, position, first, n, value);
     }
 }
 
-// scale x + middle sum + bias of 4 filters, each step rounded.
+// scale x + offset sum + bias of 4 filters, each step rounded.
 template <typename Job>
 inline float32x4_t scaled(const Job& job, std::size_t filter, float32x4_t x, float32x4_t sum) {
     float32x4_t value = vmulq_f32(vld1q_f32(job.scale + filter), x);
-    if (job.middle != nullptr) value = vaddq_f32(value, vmulq_f32(vld1q_f32(job.middle + filter), sum));
+    if (job.offset != nullptr) value = vaddq_f32(value, vmulq_f32(vld1q_f32(job.offset + filter), sum));
     return job.bias == nullptr ? value : vaddq_f32(value, vld1q_f32(job.bias + filter));
 }
 
-// The counts of `Pairs` pairs of places and 16 * `Quarters` filters.
+// The counts of `Pairs` pairs of positions and 16 * `Quarters` filters.
 //
 // A byte that was looked up holds two counts of up to 4, so two of them add up without a carry from one to the other.
 // (Three would too, but take more registers than there are.) `both` is the sum of all such bytes, modulo 256, and
-// `second` the sum of their upper halves, so that the first place's count is both - 16 second. Both counts stay below
-// 256 for 31 bytes of weights, two groups of 4 channels each; then they move on to 16 bits.
+// `second` the sum of their upper halves, so that the first position's count is both - 16 second. Both counts stay
+// below 256 for 31 bytes of weights, two groups of 4 channels each; then they move on to 16 bits.
 template <int Pairs, int Quarters>
 struct Tile {
     static constexpr std::size_t kMost = 31;
@@ -205,29 +222,29 @@ struct Tile {
     uint8x16_t both[Pairs][Quarters], second[Pairs][Quarters];
     std::uint16_t counts[2 * Pairs][64];
 
-    void run(const TableJob& job, const Pair* pairs) {
+    void run(const LutConvJob& job, const Pair* pairs) {
         std::memset(counts, 0, sizeof counts);
         clear();
         const std::uint16_t* taps[Pairs];
         for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start;
         std::size_t room = kMost;
         const std::uint8_t* weights = job.weights;
-        weights = look_up_all<3>(taps, job.sixes, job.six_count, weights, room);
-        look_up_all<1>(taps, job.twos, job.two_count, weights, room);
+        weights = lut_all<3>(taps, job.sixes, job.six_count, weights, room);
+        lut_all<1>(taps, job.twos, job.two_count, weights, room);
         widen();
     }
 
-    // Goes through a list of places where `Lines` times two groups stand; returns where the weights for them end.
+    // Goes through a list of positions where `Lines` times two groups stand; returns where the weights for them end.
     template <int Lines>
-    const std::uint8_t* look_up_all(const std::uint16_t* const* taps, const std::uint32_t* offsets, std::size_t count,
-                                    const std::uint8_t* weights, std::size_t& room) {
+    const std::uint8_t* lut_all(const std::uint16_t* const* taps, const std::uint32_t* offsets, std::size_t count,
+                                const std::uint8_t* weights, std::size_t& room) {
         for (std::size_t done = 0, times; done < count; done += times) {
             if (room < Lines) {
                 widen();
                 room = kMost;
             }
             times = room / Lines < count - done ? room / Lines : count - done;
-            look_up<Lines>(taps, offsets + done, weights, times);
+            accumulate<Lines>(taps, offsets + done, weights, times);
             weights += 64 * Lines * times;
             room -= Lines * times;
         }
@@ -242,8 +259,9 @@ struct Tile {
 
     // Adds the counts of `times` times `Lines` times two groups of 4 channels.
     template <int Lines>
-    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint32_t* offsets,
-                                                       const std::uint8_t* weights, std::size_t times) {
+    inline __attribute__((always_inline)) void accumulate(const std::uint16_t* const* taps,
+                                                          const std::uint32_t* offsets, const std::uint8_t* weights,
+                                                          std::size_t times) {
         uint8x16_t all[Pairs][Quarters], upper[Pairs][Quarters];
         std::memcpy(all, both, sizeof all);
         std::memcpy(upper, second, sizeof upper);
@@ -292,10 +310,10 @@ struct Tile {
 };
 
 template <std::size_t Most>
-void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
-    const int16x8_t base = vdupq_n_s16(job.bases[place]);
-    const float32x4_t sum = vdupq_n_f32(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
-    finish_all<Most>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+    const int16x8_t base = vdupq_n_s16(job.bases[position]);
+    const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    end_all<Most>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
         const int16x8_t dots = vsubq_s16(base, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
         const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
         const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(dots));
@@ -305,19 +323,19 @@ void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const 
 }
 
 template <int Pairs, int Quarters>
-void run_tile(const TableJob& job, const Pair* pairs, std::size_t n) {
+void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n) {
     Tile<Pairs, Quarters> tile;
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        const auto finish_place = job.finish->signs_count == 1 ? finish_counts<1> : finish_counts<kMostSigns>;
-        finish_place(job, pair->first, n, counts[0]);
-        if (pair->second != pair->first) finish_place(job, pair->second, n, counts[1]);
+        const auto end_position = job.epilogue->signs_count == 1 ? end_counts<1> : end_counts<kMostSigns>;
+        end_position(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) end_position(job, pair->second, n, counts[1]);
     }
 }
 
-void look_up(const TableJob& job) {
-    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+void lut_conv(const LutConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
     std::size_t pair = 0;
     if (n <= 32) {
         for (; pair + 4 <= job.pair_count; pair += 4) run_tile<4, 2>(job, job.pairs + pair, n);
@@ -346,26 +364,26 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     }
 }
 
-// Adds the sums of `Places` places and 16 filters to their totals. A filter's pattern, four times, becomes the places
-// of a number's 4 bytes: `tbl` picks one of four sums for each filter.
-template <int Places>
-void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* patterns, float* totals) {
+// Adds the sums of `Positions` positions and 16 filters to their totals. A filter's pattern, four times, becomes the
+// positions of a number's 4 bytes: `tbl` picks one of four sums for each filter.
+template <int Positions>
+void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8_t* patterns, float* totals) {
     const uint8x16_t bytes_of_number = vreinterpretq_u8_u32(vdupq_n_u32(0x03020100));
     const uint8x16_t sign = vreinterpretq_u8_u32(vdupq_n_u32(0x80000000));
     for (std::size_t run = 0; run < job.run_count; ++run) {
-        const float* taps[Places];
-        for (int p = 0; p < Places; ++p) {
-            taps[p] = job.input + job.starts[place + static_cast<std::size_t>(p)] + job.runs[run];
+        const float* taps[Positions];
+        for (int p = 0; p < Positions; ++p) {
+            taps[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
         }
         for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
             const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
-            float32x4_t part[Places][4];
-            for (int p = 0; p < Places; ++p) {
+            float32x4_t part[Positions][4];
+            for (int p = 0; p < Positions; ++p) {
                 for (int q = 0; q < 4; ++q) part[p][q] = vdupq_n_f32(0);
             }
             for (std::size_t group = from; group < to; ++group, patterns += 16) {
-                uint8x16_t sums[Places];
-                for (int p = 0; p < Places; ++p) sums[p] = vreinterpretq_u8_f32(vld1q_f32(taps[p] + 4 * group));
+                uint8x16_t sums[Positions];
+                for (int p = 0; p < Positions; ++p) sums[p] = vreinterpretq_u8_f32(vld1q_f32(taps[p] + 4 * group));
                 const uint8x16_t once = vandq_u8(vld1q_u8(patterns), vdupq_n_u8(0x83));
                 const uint8x16x2_t twice = vzipq_u8(once, once);
 #pragma GCC unroll 4
@@ -374,13 +392,13 @@ void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* pat
                     const uint8x16_t four = q % 2 == 0 ? vzip1q_u8(half, half) : vzip2q_u8(half, half);
                     const uint8x16_t which = vsliq_n_u8(bytes_of_number, four, 2), minus = vandq_u8(four, sign);
 #pragma GCC unroll 4
-                    for (int p = 0; p < Places; ++p) {
+                    for (int p = 0; p < Positions; ++p) {
                         const uint8x16_t sum = veorq_u8(vqtbl1q_u8(sums[p], which), minus);
                         part[p][q] = vaddq_f32(part[p][q], vreinterpretq_f32_u8(sum));
                     }
                 }
             }
-            for (int p = 0; p < Places; ++p) {
+            for (int p = 0; p < Positions; ++p) {
                 for (int q = 0; q < 4; ++q) {
                     float* total = totals + 64 * p + 4 * q;
                     vst1q_f32(total, vaddq_f32(vld1q_f32(total), part[p][q]));
@@ -390,16 +408,16 @@ void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* pat
     }
 }
 
-template <int Places>
-void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
-    float totals[Places][64] = {};
+template <int Positions>
+void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
+    float totals[Positions][64] = {};
     const std::size_t block = job.run_count * job.run_length * 16;
     for (std::size_t i = 0; i < n; i += 16) {
-        add_sums_tile<Places>(job, place, job.patterns + i / 16 * block, totals[0] + i);
+        sum_conv_tile<Positions>(job, position, job.patterns + i / 16 * block, totals[0] + i);
     }
-    for (int p = 0; p < Places; ++p, ++place) {
-        const float32x4_t sum = vdupq_n_f32(job.middle == nullptr ? 0.0f : job.sums[place]);
-        finish_all<kMostSigns>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    for (int p = 0; p < Positions; ++p, ++position) {
+        const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : job.sums[position]);
+        end_all<kMostSigns>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
             const std::size_t filter = job.first + i;
             return float32x4x2_t{{scaled(job, filter, vld1q_f32(totals[p] + i), sum),
                                   scaled(job, filter + 4, vld1q_f32(totals[p] + i + 4), sum)}};
@@ -407,15 +425,15 @@ void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
     }
 }
 
-void add_sums(const SumJob& job) {
-    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
-    std::size_t place = job.first_place;
-    const std::size_t end = place + job.places;
-    for (; place + 4 <= end; place += 4) add_sums_at<4>(job, place, n);
-    for (; place < end; ++place) add_sums_at<1>(job, place, n);
+void sum_conv(const SumConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    for (; position + 4 <= end; position += 4) sum_conv_at<4>(job, position, n);
+    for (; position < end; ++position) sum_conv_at<1>(job, position, n);
 }
 
-void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 4 <= channels; c += 4) {
         float32x4_t most = vld1q_f32(x[0] + c);
@@ -434,7 +452,7 @@ void largest(const float* const* x, std::size_t count, std::size_t channels, flo
 
 }  // namespace
 
-extern const Kernels kNeonKernels{"arm_neon", runs_here, count_differences, add_signs, add_up,   finish,
-                                  spread,     pair_up,   look_up,           make_sums, add_sums, largest};
+extern const Kernels kNeonKernels{"arm_neon",  runs_here,    count_differences, sum_signs, float_conv, float_epilogue,
+                                  spread_bits, pair_nibbles, lut_conv,          make_sums, sum_conv,   float_max};
 
 }  // namespace dabnet

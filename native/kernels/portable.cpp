@@ -1,4 +1,6 @@
 // Plain C++ for any processor, and the oracle that the other sets are tested against.
+#include <cstring>
+
 #include "kernels.h"
 
 namespace dabnet {
@@ -20,16 +22,16 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return count;
 }
 
-void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
     const std::size_t count = (channels + 63) / 64;
-    for (std::size_t place = 0; place < places; ++place, words += count) {
+    for (std::size_t position = 0; position < positions; ++position, words += count) {
         std::int32_t ones = 0;
         for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(count_ones(words[i]));
-        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+        sums[position] = 2 * ones - static_cast<std::int32_t>(channels);
     }
 }
 
-void add_up(const Sum& job) {
+void float_conv(const FloatConvJob& job) {
     constexpr std::size_t kBlock = 64;  // filters
     for (std::size_t first = 0; first < job.filters; first += kBlock) {
         const std::size_t n = job.filters - first < kBlock ? job.filters - first : kBlock;
@@ -47,25 +49,35 @@ void add_up(const Sum& job) {
     }
 }
 
-void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
-    for (std::size_t set = 0; set < job.signs_count; ++set) job.signs[set].out[word] = job.signs[set].flip[first / 64];
+float affine(const AffineArrays& arrays, std::size_t filter, float value) {
+    if (arrays.shift == nullptr) return value;
+    if (arrays.scale != nullptr) value = arrays.scale[filter] * value;
+    return value + arrays.shift[filter];
+}
+
+float activation(const Epilogue& job, std::size_t filter, float value) {
+    if (job.slope != nullptr) return value > 0 ? value : job.slope[filter] * value;
+    value = value > job.low ? value : job.low;
+    return value < job.high ? value : job.high;
+}
+
+void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
+    const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
+    for (std::size_t set = 0; set < job.signs_count; ++set) {
+        std::memcpy(job.signs[set].out + word, job.signs[set].flip + first / 8, sizeof(std::uint64_t));
+    }
     for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t filter = first + i, at = place * job.filters + filter;
+        const std::size_t filter = first + i, at = position * job.filters + filter;
+        const auto sign = [&](std::size_t set, float value) {
+            const SignArrays& signs = job.signs[set];
+            signs.out[word] ^= static_cast<std::uint64_t>(value >= signs.threshold[filter]) << i;
+        };
         float value = values[i];
         if (job.added != nullptr) value = value + job.added[at];
-        for (std::size_t set = 0; set < job.signs_count; ++set) {
-            const Signs& signs = job.signs[set];
-            signs.out[word] ^= static_cast<std::uint64_t>(value >= signs.threshold[filter]) << i;
-        }
-        if (job.real == nullptr) continue;
-        if (job.slope != nullptr) {
-            value = value > 0 ? value : job.slope[filter] * value;
-        } else {
-            value = value > job.low ? value : job.low;
-            value = value < job.high ? value : job.high;
-        }
-        job.real[at] = value;
+        for (std::size_t set = 0; set < job.early_signs; ++set) sign(set, value);
+        value = affine(job.after, filter, activation(job, filter, affine(job.before, filter, value)));
+        for (std::size_t set = job.early_signs; set < job.signs_count; ++set) sign(set, value);
+        if (job.real != nullptr) job.real[at] = value;
     }
 }
 
@@ -79,7 +91,7 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     }
 }
 
-float add_sums_of(const SumJob& job, const float* taps, const std::uint8_t* patterns) {
+float sum_conv_of(const SumConvJob& job, const float* taps, const std::uint8_t* patterns) {
     float total = 0;
     for (std::size_t run = 0; run < job.run_count; ++run) {
         const float* sums = taps + job.runs[run];
@@ -96,23 +108,23 @@ float add_sums_of(const SumJob& job, const float* taps, const std::uint8_t* patt
     return total;
 }
 
-void add_sums(const SumJob& job) {
-    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
+void sum_conv(const SumConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
     const std::size_t block = job.run_count * job.run_length * 16;
-    for (std::size_t i = 0; i < job.places; ++i) {
-        const std::size_t place = job.first_place + i;
+    for (std::size_t i = 0; i < job.positions; ++i) {
+        const std::size_t position = job.first_position + i;
         float values[64];
         for (std::size_t filter = 0; filter < n; ++filter) {
             const std::uint8_t* patterns = job.patterns + filter / 16 * block + filter % 16;
-            float value = job.scale[job.first + filter] * add_sums_of(job, job.input + job.starts[place], patterns);
-            if (job.middle != nullptr) value = value + job.middle[job.first + filter] * job.sums[place];
+            float value = job.scale[job.first + filter] * sum_conv_of(job, job.input + job.starts[position], patterns);
+            if (job.offset != nullptr) value = value + job.offset[job.first + filter] * job.sums[position];
             values[filter] = job.bias == nullptr ? value : value + job.bias[job.first + filter];
         }
-        finish(*job.finish, place, job.first, n, values);
+        float_epilogue(*job.epilogue, position, job.first, n, values);
     }
 }
 
-void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     for (std::size_t c = 0; c < channels; ++c) y[c] = x[0][c];
     for (std::size_t i = 1; i < count; ++i) {
         for (std::size_t c = 0; c < channels; ++c) y[c] = x[i][c] > y[c] ? x[i][c] : y[c];
@@ -121,7 +133,7 @@ void largest(const float* const* x, std::size_t count, std::size_t channels, flo
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, add_signs, add_up,   finish,
-                               nullptr,    nullptr,   nullptr,           make_sums, add_sums, largest};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv, float_epilogue,
+                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,   float_max};
 
 }  // namespace dabnet

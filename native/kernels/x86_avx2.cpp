@@ -1,9 +1,9 @@
 // For x86 processors with AVX2. Only what is here is compiled for them, so nothing here is a template or an inline
 // function that other files could come to share.
 //
-// The tables: `vpshufb` looks 32 bytes up in a table of 16. For 4 channels at two places, with bits a and b, the table
-// has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 32 filters are what is looked up:
-// 256 products in one instruction. Padding counts 2, which is no difference on balance.
+// The tables: `vpshufb` looks 32 bytes up in a table of 16. For 4 channels at two positions, with bits a and b, the
+// table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 32 filters are what is
+// looked up: 256 products in one instruction. Padding counts 2, which is no difference on balance.
 #include <immintrin.h>
 
 #include <cstring>
@@ -22,18 +22,18 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
     return static_cast<std::uint32_t>(count);
 }
 
-void add_signs(const std::uint64_t* words, std::size_t places, std::size_t channels, std::int32_t* sums) {
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
     const std::size_t count = (channels + 63) / 64;
-    for (std::size_t place = 0; place < places; ++place, words += count) {
+    for (std::size_t position = 0; position < positions; ++position, words += count) {
         std::int32_t ones = 0;
         for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(_mm_popcnt_u64(words[i]));
-        sums[place] = 2 * ones - static_cast<std::int32_t>(channels);
+        sums[position] = 2 * ones - static_cast<std::int32_t>(channels);
     }
 }
 
 // As the portable one, with a part's sums of 8 * `Eights` filters in registers.
 template <int Eights>
-void add_up_block(const Sum& job, std::size_t first) {
+void float_conv_block(const FloatConvJob& job, std::size_t first) {
     float* sums = job.sums + first;
     for (int i = 0; i < Eights; ++i) _mm256_storeu_ps(sums + 8 * i, _mm256_loadu_ps(job.bias + first + 8 * i));
     for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
@@ -53,11 +53,11 @@ void add_up_block(const Sum& job, std::size_t first) {
     }
 }
 
-void add_up(const Sum& job) {
+void float_conv(const FloatConvJob& job) {
     std::size_t filter = 0;
-    for (; filter + 64 <= job.filters; filter += 64) add_up_block<8>(job, filter);
-    for (; filter + 32 <= job.filters; filter += 32) add_up_block<4>(job, filter);
-    for (; filter + 8 <= job.filters; filter += 8) add_up_block<1>(job, filter);
+    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<8>(job, filter);
+    for (; filter + 32 <= job.filters; filter += 32) float_conv_block<4>(job, filter);
+    for (; filter + 8 <= job.filters; filter += 8) float_conv_block<1>(job, filter);
     for (; filter < job.filters; ++filter) {
         float sum = job.bias[filter];
         for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
@@ -69,7 +69,7 @@ void add_up(const Sum& job) {
     }
 }
 
-void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
+void spread_bits(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
     const __m128i low = _mm_set1_epi8(15);
     for (std::size_t start = 0; start < nibbles; start += 16, ++words) {
         const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(*words));
@@ -85,7 +85,7 @@ void spread(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) 
     }
 }
 
-void pair_up(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
+void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out) {
     const __m256i factor = _mm256_set1_epi16(17 * 16);
     std::size_t i = 0;
     for (; i + 16 <= count; i += 16) {
@@ -112,85 +112,105 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// What is known of a Finish when it is compiled: how many signs there are, or kMostSigns for any number; whether
-// something is added, and whether real numbers are kept.
-template <std::size_t Signs, bool Adds, bool Real>
+// What is known of an Epilogue when it is compiled: how many signs are taken of the sum and at the end, whether
+// something is added, whether real numbers are kept, and whether there are affines.
+template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines>
 struct Known {
-    static constexpr std::size_t kSigns = Signs;
-    static constexpr bool kAdds = Adds, kReal = Real;
+    static constexpr bool kIsAny = false;
+    static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
+    static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
 };
-using AnyFinish = Known<kMostSigns, true, true>;
+struct AnyEpilogue {
+    static constexpr bool kIsAny = true;
+    static constexpr std::size_t kEarly = 0, kLate = 0, kSigns = kMostSigns;
+    static constexpr bool kAdds = true, kReal = true, kAffines = true;
+};
 
 // As the portable one, 8 filters at a time; the numbers are in registers.
 template <typename Kind>
-struct Finishing {
-    static constexpr bool kIsAny = Kind::kSigns == kMostSigns;
+struct RunningEpilogue {
+    static constexpr bool kIsAny = Kind::kIsAny;
 
-    const Finish& job;
-    std::size_t place, first;
+    const Epilogue& job;
+    std::size_t position, first;
     std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
 
-    Finishing(const Finish& finish, std::size_t place_number, std::size_t first_filter)
-        : job(finish), place(place_number), first(first_filter) {}
+    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
+        : job(epilogue), position(position_number), first(first_filter) {}
 
+    std::size_t early() const { return kIsAny ? job.early_signs : Kind::kEarly; }
     std::size_t signs() const { return kIsAny ? job.signs_count : Kind::kSigns; }
 
+    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, __m256 value) {
+        const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
+        const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
+        bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
+    }
+
+    inline __attribute__((always_inline)) __m256 affine(const AffineArrays& arrays, std::size_t i, __m256 value) const {
+        if (!Kind::kAffines || (kIsAny && arrays.shift == nullptr)) return value;
+        if (arrays.scale != nullptr) value = _mm256_mul_ps(_mm256_loadu_ps(arrays.scale + first + i), value);
+        return _mm256_add_ps(value, _mm256_loadu_ps(arrays.shift + first + i));
+    }
+
+    inline __attribute__((always_inline)) __m256 activation(std::size_t i, __m256 value) const {
+        if (job.slope == nullptr) {
+            return _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(job.low)), _mm256_set1_ps(job.high));
+        }
+        const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
+        return _mm256_blendv_ps(below, value, _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ));
+    }
+
     inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
-        const std::size_t at = place * job.filters + first + i;
+        const std::size_t at = position * job.filters + first + i;
         if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
             value = _mm256_add_ps(value, load(job.added + at, count));
         }
-        for (std::size_t set = 0; set < signs(); ++set) {
-            const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
-            const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
-            bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
-        }
-        if (!Kind::kReal || (kIsAny && job.real == nullptr)) return;
-        if (job.slope != nullptr) {
-            const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
-            const __m256 is_positive = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ);
-            value = _mm256_blendv_ps(below, value, is_positive);
-        } else {
-            value = _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(job.low)), _mm256_set1_ps(job.high));
-        }
-        store(job.real + at, count, value);
+        for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
+        if (!Kind::kReal && Kind::kLate == 0) return;
+        value = affine(job.after, i, activation(i, affine(job.before, i, value)));
+        for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
+        if (Kind::kReal && (!kIsAny || job.real != nullptr)) store(job.real + at, count, value);
     }
 
     inline __attribute__((always_inline)) void end(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = place * ((job.filters + 63) / 64) + first / 64;
+        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
         for (std::size_t set = 0; set < signs(); ++set) {
-            job.signs[set].out[word] = (bits[set] & all) ^ job.signs[set].flip[first / 64];
+            std::uint64_t flip;
+            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
+            job.signs[set].out[word] = (bits[set] & all) ^ flip;
         }
     }
 };
 
-// Finishes `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+// Ends `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
 template <typename Kind, typename Value>
-inline __attribute__((always_inline)) void finish_all(const Finish& job, std::size_t place, std::size_t first,
-                                                      std::size_t n, Value value) {
-    Finishing<Kind> finishing(job, place, first);
+inline __attribute__((always_inline)) void end_all(const Epilogue& job, std::size_t position, std::size_t first,
+                                                   std::size_t n, Value value) {
+    RunningEpilogue<Kind> running(job, position, first);
     if (n == 64) {
 #pragma GCC unroll 8
-        for (std::size_t i = 0; i < 64; i += 8) finishing.take(i, 8, value(i));
+        for (std::size_t i = 0; i < 64; i += 8) running.take(i, 8, value(i));
     } else {
-        for (std::size_t i = 0; i < n; i += 8) finishing.take(i, n - i < 8 ? n - i : 8, value(i));
+        for (std::size_t i = 0; i < n; i += 8) running.take(i, n - i < 8 ? n - i : 8, value(i));
     }
-    finishing.end(n);
+    running.end(n);
 }
 
 template <typename Kind>
-void finish_values(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    finish_all<Kind>(job, place, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+void end_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
+    end_all<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
         return load(values + i, n - i < 8 ? n - i : 8);
     });
 }
 
-void finish(const Finish& job, std::size_t place, std::size_t first, std::size_t n, const float* values) {
-    if (job.signs_count == 0 && job.added == nullptr) {
-        finish_values<Known<0, false, true>>(job, place, first, n, values);
+void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
+    const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
+    if (job.signs_count == 0 && job.added == nullptr && !has_affines) {
+        end_values<Known<0, 0, false, true, false>>(job, position, first, n, values);
     } else {
-        finish_values<AnyFinish>(job, place, first, n, values);
+        end_values<AnyEpilogue>(job, position, first, n, values);
     }
 }
 
@@ -199,11 +219,11 @@ inline __m256i table_at(std::uint16_t offset) {
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(row)));
 }
 
-// The counts of `Pairs` pairs of places and 32 * `Halves` filters.
+// The counts of `Pairs` pairs of positions and 32 * `Halves` filters.
 //
 // A byte that was looked up holds two counts of up to 4, so three of them add up without a carry from one to the other.
 // `both` is the sum of all such bytes, modulo 256, and `second` the sum of their upper halves, so that the first
-// place's count is both - 16 second. Both counts stay below 256 for 63 groups of 4 channels; then they move on to 16
+// position's count is both - 16 second. Both counts stay below 256 for 63 groups of 4 channels; then they move on to 16
 // bits.
 template <int Pairs, int Halves>
 struct Tile {
@@ -212,7 +232,7 @@ struct Tile {
     __m256i both[Pairs][Halves], second[Pairs][Halves];
     alignas(32) std::uint16_t counts[2 * Pairs][64];
 
-    void run(const TableJob& job, const Pair* pairs) {
+    void run(const LutConvJob& job, const Pair* pairs) {
         clear();
         const std::uint16_t* taps[Pairs];
         for (int p = 0; p < Pairs; ++p) taps[p] = job.input + pairs[p].start;
@@ -228,14 +248,14 @@ struct Tile {
         for (std::size_t done = 0, times; done < job.six_count; done += times) {
             make_room(6);
             times = (kMost - pending) / 6 < job.six_count - done ? (kMost - pending) / 6 : job.six_count - done;
-            look_up<6, 3>(taps, job.sixes + done, weights, times);
+            accumulate<6, 3>(taps, job.sixes + done, weights, times);
             weights += times * 6 * 32;
             pending += times * 6;
         }
         for (std::size_t done = 0, times; done < job.two_count; done += times) {
             make_room(2);
             times = (kMost - pending) / 2 < job.two_count - done ? (kMost - pending) / 2 : job.two_count - done;
-            look_up<2, 2>(taps, job.twos + done, weights, times);
+            accumulate<2, 2>(taps, job.twos + done, weights, times);
             weights += times * 2 * 32;
             pending += times * 2;
         }
@@ -250,8 +270,9 @@ struct Tile {
 
     // Adds the counts of `times` times `Groups` groups of 4 channels, `Part` at a time.
     template <int Groups, int Part>
-    inline __attribute__((always_inline)) void look_up(const std::uint16_t* const* taps, const std::uint32_t* offsets,
-                                                       const std::uint8_t* weights, std::size_t times) {
+    inline __attribute__((always_inline)) void accumulate(const std::uint16_t* const* taps,
+                                                          const std::uint32_t* offsets, const std::uint8_t* weights,
+                                                          std::size_t times) {
         const __m256i low = _mm256_set1_epi8(15);
         __m256i all[Pairs][Halves], upper[Pairs][Halves];
         std::memcpy(all, both, sizeof all);
@@ -315,58 +336,67 @@ struct Tile {
     }
 };
 
-// scale (s . x) + middle sum(x) + bias of one place and up to 64 filters, each step rounded.
+// scale (s . x) + offset sum(x) + bias of one position and up to 64 filters, each step rounded.
 template <typename Kind>
-void finish_counts(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts) {
-    const __m128i base = _mm_set1_epi16(job.bases[place]);
-    const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : static_cast<float>(job.sums[place]));
-    finish_all<Kind>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+    const __m128i base = _mm_set1_epi16(job.bases[position]);
+    const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    end_all<Kind>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
         const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
         const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
         const std::size_t filter = job.first + i;
         __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots));
         value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), value);
-        if (job.middle != nullptr) {
-            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
+        if (job.offset != nullptr) {
+            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
         }
         if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
         return value;
     });
 }
 
-using FinishCounts = void (*)(const TableJob& job, std::size_t place, std::size_t n, const std::uint16_t* counts);
+using EndCounts = void (*)(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts);
 
-FinishCounts choose_finish(const Finish& finish) {
-    const bool adds = finish.added != nullptr, real = finish.real != nullptr;
-    if (finish.signs_count == 0) {
-        return adds ? finish_counts<Known<0, true, true>> : finish_counts<Known<0, false, true>>;
+// One for each kind of block that networks have; RPReLU is two affines with an activation between them.
+EndCounts choose_epilogue(const Epilogue& epilogue) {
+    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
+    const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
+    if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
+        if (!adds || !real || early + late > 1) return end_counts<AnyEpilogue>;
+        if (early == 1) return end_counts<Known<1, 0, true, true, true>>;
+        return late == 1 ? end_counts<Known<0, 1, true, true, true>> : end_counts<Known<0, 0, true, true, true>>;
     }
-    if (finish.signs_count != 1) return finish_counts<AnyFinish>;
-    if (adds) return real ? finish_counts<Known<1, true, true>> : finish_counts<Known<1, true, false>>;
-    return real ? finish_counts<Known<1, false, true>> : finish_counts<Known<1, false, false>>;
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 1) {
+        return end_counts<AnyEpilogue>;
+    }
+    if (early == 0) {
+        return adds ? end_counts<Known<0, 0, true, true, false>> : end_counts<Known<0, 0, false, true, false>>;
+    }
+    if (adds) return real ? end_counts<Known<1, 0, true, true, false>> : end_counts<Known<1, 0, true, false, false>>;
+    return real ? end_counts<Known<1, 0, false, true, false>> : end_counts<Known<1, 0, false, false, false>>;
 }
 
 template <int Pairs, int Halves>
-void run_tile(const TableJob& job, const Pair* pairs, std::size_t n, FinishCounts finish_place) {
+void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n, EndCounts end_position) {
     Tile<Pairs, Halves> tile;
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        finish_place(job, pair->first, n, counts[0]);
-        if (pair->second != pair->first) finish_place(job, pair->second, n, counts[1]);
+        end_position(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) end_position(job, pair->second, n, counts[1]);
     }
 }
 
-void look_up(const TableJob& job) {
-    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
-    const FinishCounts finish_place = choose_finish(*job.finish);
+void lut_conv(const LutConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const EndCounts end_position = choose_epilogue(*job.epilogue);
     const Pair *pair = job.pairs, *end = job.pairs + job.pair_count;
     if (n <= 32) {
-        for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, finish_place);
-        for (; pair != end; ++pair) run_tile<1, 1>(job, pair, n, finish_place);
+        for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, end_position);
+        for (; pair != end; ++pair) run_tile<1, 1>(job, pair, n, end_position);
     } else {
-        for (; end - pair >= 2; pair += 2) run_tile<2, 2>(job, pair, n, finish_place);
-        for (; pair != end; ++pair) run_tile<1, 2>(job, pair, n, finish_place);
+        for (; end - pair >= 2; pair += 2) run_tile<2, 2>(job, pair, n, end_position);
+        for (; pair != end; ++pair) run_tile<1, 2>(job, pair, n, end_position);
     }
 }
 
@@ -380,21 +410,21 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     }
 }
 
-// The sums of `Places` places and 16 filters: `vpermilps` picks one of four sums for each filter.
-template <int Places>
-void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* patterns, float (*totals)[64]) {
+// The sums of `Positions` positions and 16 filters: `vpermilps` picks one of four sums for each filter.
+template <int Positions>
+void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8_t* patterns, float (*totals)[64]) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
-    __m256 total[Places][2];
-    for (int p = 0; p < Places; ++p) total[p][0] = total[p][1] = _mm256_setzero_ps();
+    __m256 total[Positions][2];
+    for (int p = 0; p < Positions; ++p) total[p][0] = total[p][1] = _mm256_setzero_ps();
     for (std::size_t run = 0; run < job.run_count; ++run) {
-        const float* taps[Places];
-        for (int p = 0; p < Places; ++p) {
-            taps[p] = job.input + job.starts[place + static_cast<std::size_t>(p)] + job.runs[run];
+        const float* taps[Positions];
+        for (int p = 0; p < Positions; ++p) {
+            taps[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
         }
         for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
             const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
-            __m256 part[Places][2];
-            for (int p = 0; p < Places; ++p) part[p][0] = part[p][1] = _mm256_setzero_ps();
+            __m256 part[Positions][2];
+            for (int p = 0; p < Positions; ++p) part[p][0] = part[p][1] = _mm256_setzero_ps();
             for (std::size_t group = from; group < to; ++group, patterns += 16) {
                 __m256i which[2];
                 __m256 minus[2];
@@ -404,7 +434,7 @@ void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* pat
                     minus[h] = _mm256_and_ps(_mm256_castsi256_ps(which[h]), sign);
                 }
 #pragma GCC unroll 4
-                for (int p = 0; p < Places; ++p) {
+                for (int p = 0; p < Positions; ++p) {
                     const __m256 sums = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(taps[p] + 4 * group));
                     for (int h = 0; h < 2; ++h) {
                         const __m256 sum = _mm256_xor_ps(_mm256_permutevar_ps(sums, which[h]), minus[h]);
@@ -412,46 +442,46 @@ void add_sums_tile(const SumJob& job, std::size_t place, const std::uint8_t* pat
                     }
                 }
             }
-            for (int p = 0; p < Places; ++p) {
+            for (int p = 0; p < Positions; ++p) {
                 for (int h = 0; h < 2; ++h) total[p][h] = _mm256_add_ps(total[p][h], part[p][h]);
             }
         }
     }
-    for (int p = 0; p < Places; ++p) {
+    for (int p = 0; p < Positions; ++p) {
         for (int h = 0; h < 2; ++h) _mm256_store_ps(totals[p] + 8 * h, total[p][h]);
     }
 }
 
-template <int Places>
-void add_sums_at(const SumJob& job, std::size_t place, std::size_t n) {
-    alignas(32) float totals[Places][64];
+template <int Positions>
+void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
+    alignas(32) float totals[Positions][64];
     const std::size_t block = job.run_count * job.run_length * 16;
     for (std::size_t i = 0; i < n; i += 16) {
-        add_sums_tile<Places>(job, place, job.patterns + i / 16 * block,
-                              reinterpret_cast<float (*)[64]>(totals[0] + i));
+        sum_conv_tile<Positions>(job, position, job.patterns + i / 16 * block,
+                                 reinterpret_cast<float (*)[64]>(totals[0] + i));
     }
-    for (int p = 0; p < Places; ++p, ++place) {
-        const __m256 sum = _mm256_set1_ps(job.middle == nullptr ? 0.0f : job.sums[place]);
-        finish_all<AnyFinish>(*job.finish, place, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    for (int p = 0; p < Positions; ++p, ++position) {
+        const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
+        end_all<AnyEpilogue>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
             const std::size_t filter = job.first + i;
             __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
-            if (job.middle != nullptr) {
-                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.middle + filter), sum));
+            if (job.offset != nullptr) {
+                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
             }
             return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
         });
     }
 }
 
-void add_sums(const SumJob& job) {
-    const std::size_t n = job.finish->filters - job.first < 64 ? job.finish->filters - job.first : 64;
-    std::size_t place = job.first_place;
-    const std::size_t end = place + job.places;
-    for (; place + 4 <= end; place += 4) add_sums_at<4>(job, place, n);
-    for (; place < end; ++place) add_sums_at<1>(job, place, n);
+void sum_conv(const SumConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    for (; position + 4 <= end; position += 4) sum_conv_at<4>(job, position, n);
+    for (; position < end; ++position) sum_conv_at<1>(job, position, n);
 }
 
-void largest(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 16 <= channels; c += 16) {
         __m256 most[2] = {_mm256_loadu_ps(x[0] + c), _mm256_loadu_ps(x[0] + c + 8)};
@@ -471,7 +501,7 @@ void largest(const float* const* x, std::size_t count, std::size_t channels, flo
 
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2", runs_here, count_differences, add_signs, add_up,   finish,
-                                  spread,     pair_up,   look_up,           make_sums, add_sums, largest};
+extern const Kernels kAvx2Kernels{"x86_avx2",  runs_here,    count_differences, sum_signs, float_conv, float_epilogue,
+                                  spread_bits, pair_nibbles, lut_conv,          make_sums, sum_conv,   float_max};
 
 }  // namespace dabnet

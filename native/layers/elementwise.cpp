@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "blocks.h"
 #include "layers.h"
 
 namespace dabnet {
@@ -11,14 +12,17 @@ class Elementwise : public Layer {
    public:
     Elementwise(const Shape& input, Function function) : input_(input), function_(std::move(function)) {}
 
-    std::size_t pieces() const override { return input_.places(); }
+    std::uint64_t pieces() const override { return input_.positions(); }
+    double work() const override { return static_cast<double>(input_.count()); }
 
     void run(const Job& job) const override {
-        const float* x = job.input<float>() + job.from * input_.channels;
-        float* y = job.output<float>() + job.from * input_.channels;
-        for (std::size_t place = job.from; place < job.to; ++place) {
-            for (std::size_t c = 0; c < input_.channels; ++c) *y++ = function_(*x++, c);
-        }
+        run_in_blocks(job, input_.channels, [&](std::size_t from, std::size_t to) {
+            const float* x = job.input<float>() + from * input_.channels;
+            float* y = job.output<float>() + from * input_.channels;
+            for (std::size_t position = from; position < to; ++position) {
+                for (std::size_t c = 0; c < input_.channels; ++c) *y++ = function_(*x++, c);
+            }
+        });
     }
 
    private:
@@ -31,25 +35,25 @@ std::unique_ptr<Layer> make_elementwise(const Shape& input, Function function) {
     return std::make_unique<Elementwise<Function>>(input, std::move(function));
 }
 
-std::vector<float> copy_of(Budget& budget, const float* numbers, std::size_t count) {
-    budget.take(count * sizeof(float));
-    return {numbers, numbers + count};
-}
+std::vector<float> copy_of(const float* numbers, std::size_t count) { return {numbers, numbers + count}; }
 
 class Add : public Layer {
    public:
-    explicit Add(const Shape& input) : count_(input.count()) {}
+    explicit Add(const Shape& input) : input_(input) {}
 
-    std::size_t pieces() const override { return count_; }
+    std::uint64_t pieces() const override { return input_.positions(); }
+    double work() const override { return static_cast<double>(input_.count()); }
 
     void run(const Job& job) const override {
         const auto *a = job.input<float>(0), *b = job.input<float>(1);
         auto* y = job.output<float>();
-        for (std::size_t i = job.from; i < job.to; ++i) y[i] = a[i] + b[i];
+        run_in_blocks(job, input_.channels, [&](std::size_t from, std::size_t to) {
+            for (std::size_t i = from * input_.channels; i < to * input_.channels; ++i) y[i] = a[i] + b[i];
+        });
     }
 
    private:
-    std::size_t count_;
+    Shape input_;
 };
 
 class Concat : public Layer {
@@ -58,17 +62,22 @@ class Concat : public Layer {
         for (const Shape& input : inputs) channels_ += input.channels;
     }
 
-    std::size_t pieces() const override { return inputs_[0].places(); }
+    std::uint64_t pieces() const override { return inputs_[0].positions(); }
+    double work() const override {
+        return static_cast<double>(pieces()) * static_cast<double>(channels_ + inputs_.size());
+    }
 
     void run(const Job& job) const override {
-        float* y = job.output<float>() + job.from * channels_;
-        for (std::size_t place = job.from; place < job.to; ++place) {
-            for (std::size_t i = 0; i < inputs_.size(); ++i) {
-                const std::size_t channels = inputs_[i].channels;
-                const float* x = job.input<float>(i) + place * channels;
-                y = std::copy(x, x + channels, y);
+        run_in_blocks(job, channels_ + inputs_.size(), [&](std::size_t from, std::size_t to) {
+            float* y = job.output<float>() + from * channels_;
+            for (std::size_t position = from; position < to; ++position) {
+                for (std::size_t i = 0; i < inputs_.size(); ++i) {
+                    const std::size_t channels = inputs_[i].channels;
+                    const float* x = job.input<float>(i) + position * channels;
+                    y = std::copy(x, x + channels, y);
+                }
             }
-        }
+        });
     }
 
    private:
@@ -80,14 +89,20 @@ class Flatten : public Layer {
    public:
     explicit Flatten(const Shape& input) : input_(input) {}
 
-    std::size_t pieces() const override { return input_.channels; }
+    std::uint64_t pieces() const override { return input_.channels; }
+    double work() const override { return static_cast<double>(input_.count()); }
 
     void run(const Job& job) const override {
         const auto* x = job.input<float>();
-        float* y = job.output<float>() + job.from * input_.places();
-        for (std::size_t c = job.from; c < job.to; ++c) {
-            for (std::size_t place = 0; place < input_.places(); ++place) *y++ = x[place * input_.channels + c];
-        }
+        const auto positions = static_cast<std::size_t>(input_.positions());
+        run_in_blocks(job, positions, [&](std::size_t from, std::size_t to) {
+            float* y = job.output<float>() + from * positions;
+            for (std::size_t c = from; c < to; ++c) {
+                for (std::size_t position = 0; position < positions; ++position) {
+                    *y++ = x[position * input_.channels + c];
+                }
+            }
+        });
     }
 
    private:
@@ -96,8 +111,9 @@ class Flatten : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_affine(Budget& budget, const Shape& input, const float* scale, const float* shift) {
-    auto scales = copy_of(budget, scale, input.channels), shifts = copy_of(budget, shift, input.channels);
+std::unique_ptr<Layer> make_affine(const Builder& builder, const Shape& input, const float* scale, const float* shift) {
+    if (!builder.budget.take(2 * input.channels * sizeof(float))) return nullptr;
+    auto scales = copy_of(scale, input.channels), shifts = copy_of(shift, input.channels);
     return make_elementwise(input, [scales = std::move(scales), shifts = std::move(shifts)](float x, std::size_t c) {
         return scales[c] * x + shifts[c];
     });
@@ -110,16 +126,16 @@ std::unique_ptr<Layer> make_clamp(const Shape& input, float low, float high) {
     });
 }
 
-std::unique_ptr<Layer> make_prelu(Budget& budget, const Shape& input, const float* slope) {
-    return make_elementwise(input, [slopes = copy_of(budget, slope, input.channels)](float x, std::size_t c) {
-        return x > 0 ? x : slopes[c] * x;
-    });
+std::unique_ptr<Layer> make_prelu(const Builder& builder, const Shape& input, const float* slope) {
+    if (!builder.budget.take(input.channels * sizeof(float))) return nullptr;
+    return make_elementwise(
+        input, [slopes = copy_of(slope, input.channels)](float x, std::size_t c) { return x > 0 ? x : slopes[c] * x; });
 }
 
 std::unique_ptr<Layer> make_add(const Shape& input) { return std::make_unique<Add>(input); }
 
-std::unique_ptr<Layer> make_concat(Budget& budget, const std::vector<Shape>& inputs) {
-    budget.take(inputs.size() * sizeof(Shape));
+std::unique_ptr<Layer> make_concat(const Builder& builder, const std::vector<Shape>& inputs) {
+    if (!builder.budget.take(inputs.size() * sizeof(Shape))) return nullptr;
     return std::make_unique<Concat>(inputs);
 }
 

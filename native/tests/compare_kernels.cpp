@@ -74,10 +74,10 @@ std::string text(const Shape& shape) {
 
 std::string text(const char* name, const Axis& axis) {
     return std::string(", ") + name + " kernel " + text(axis.kernel) + " stride " + text(axis.stride) + " before " +
-           text(axis.before) + " dilation " + text(axis.dilation) + " places " + text(axis.places);
+           text(axis.before) + " dilation " + text(axis.dilation) + " positions " + text(axis.positions);
 }
 
-std::string text(const Window& window) { return text("down", window.down) + text("across", window.across); }
+std::string text(const Window& window) { return text("height", window.height) + text("width", window.width); }
 
 // Padding may be wider than the window.
 Axis draw_axis(Random& random, std::size_t size, std::size_t kernel) {
@@ -104,47 +104,57 @@ struct Drawn {
 };
 
 // What follows a convolution, and the numbers for it.
-struct DrawnFollowers {
-    Followers followers;
-    std::vector<std::vector<float>> thresholds;
+struct DrawnEpilogue {
+    Epilogue epilogue;
+    std::vector<std::vector<float>> arrays;
     std::vector<std::vector<std::uint8_t>> flips;
-    std::vector<float> slope;
 
-    DrawnFollowers(Random& random, std::size_t filters, bool may_add) {
-        const std::size_t signs = random.pick<std::size_t>({0, 1, 1, 2, kMostSigns});
-        followers.adds = may_add && random.one_in(3);
-        followers.makes_real = signs == 0 || random.one_in(2);
-        for (std::size_t i = 0; i < signs; ++i) {
-            thresholds.push_back(random.numbers(random.one_in(4) ? 0 : filters));
-            for (float& threshold : thresholds.back()) {
+    DrawnEpilogue(Random& random, std::size_t filters, bool may_add) {
+        epilogue.filters = filters;
+        epilogue.signs_count = random.pick<std::size_t>({0, 1, 1, 2, kMostSigns});
+        epilogue.early_signs = random.from(0, epilogue.signs_count);
+        epilogue.adds = may_add && random.one_in(3);
+        epilogue.makes_real = epilogue.signs_count == 0 || random.one_in(2);
+        const auto draw = [&](std::vector<float> numbers) {
+            arrays.push_back(std::move(numbers));
+            return arrays.back().data();
+        };
+        for (std::size_t i = 0; i < epilogue.signs_count; ++i) {
+            std::vector<float> thresholds = random.numbers(filters);
+            for (float& threshold : thresholds) {
                 if (random.one_in(10)) threshold = random.pick({kInfinity, -kInfinity});
             }
-            flips.push_back(random.bytes(random.one_in(2) ? 0 : (filters + 7) / 8));
+            flips.push_back(random.bytes((filters + 7) / 8));
+            if (filters % 8 != 0) flips.back().back() &= static_cast<std::uint8_t>((1u << filters % 8) - 1);
+            epilogue.signs[i] = {random.one_in(4) ? nullptr : draw(std::move(thresholds)),
+                                 random.one_in(2) ? nullptr : flips.back().data(), nullptr};
         }
-        for (std::size_t i = 0; i < signs; ++i) {
-            followers.signs.push_back(
-                {thresholds[i].empty() ? nullptr : thresholds[i].data(), flips[i].empty() ? nullptr : flips[i].data()});
+        for (AffineArrays* affine : {&epilogue.before, &epilogue.after}) {
+            if (random.one_in(3)) continue;
+            affine->scale = draw(random.one_in(2) ? std::vector<float>(filters, 1.0f) : random.numbers(filters));
+            affine->shift = draw(random.numbers(filters));
         }
-        if (random.one_in(3)) {
-            slope = random.numbers(filters);
-            followers.slope = slope.data();
+        if (random.one_in(2)) {
+            epilogue.slope = draw(random.numbers(filters));
         } else {
-            followers.low = random.pick({-kInfinity, -0.5f, 0.0f});
-            followers.high = random.pick({kInfinity, 1.0f});
+            epilogue.low = random.pick({-kInfinity, -0.5f, 0.0f});
+            epilogue.high = random.pick({kInfinity, 1.0f});
         }
     }
 
     std::string text() const {
-        return ", " + dabnet::text(followers.signs.size()) + " signs" + (followers.adds ? ", adds" : "") +
-               (followers.makes_real ? ", real" : "") + (followers.slope != nullptr ? ", slope" : "");
+        return ", " + dabnet::text(epilogue.signs_count) + " signs, " + dabnet::text(epilogue.early_signs) + " early" +
+               (epilogue.adds ? ", adds" : "") + (epilogue.makes_real ? ", real" : "") +
+               (epilogue.before.shift != nullptr ? ", before" : "") + (epilogue.slope != nullptr ? ", slope" : "") +
+               (epilogue.after.shift != nullptr ? ", after" : "");
     }
 };
 
 Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, const Shape& input, bool may_add) {
     Window window{};
     std::size_t filters = 1, groups = 1;
-    const bool is_large = input.is_signs && input.channels > 120 && random.one_in(4);  // too large for tables
-    const std::size_t most_products = is_large ? 10 * kMostProducts : kMostProducts;   // but counted by words
+    const bool is_large = input.is_bits() && input.channels > 120 && random.one_in(4);  // too large for tables
+    const std::size_t most_products = is_large ? 10 * kMostProducts : kMostProducts;    // but counted by words
     do {
         const std::size_t least = is_large ? 17 : 1, most = is_large ? 17 : random.pick<std::size_t>({1, 3, 5, 9});
         window = {draw_axis(random, input.height, random.from(least, most)),
@@ -154,63 +164,61 @@ Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, c
         filters = random.one_in(4) ? random.from(1, 12)
                                    : random.pick<std::size_t>({16, 24, 31, 32, 33, 48, 64, 65, 100, 130});
         filters = (filters + groups - 1) / groups * groups;
-    } while (filters * (input.channels / groups) * window.taps() * window.places() > most_products);
-    const std::size_t weights = window.taps() * (input.channels / groups);
+    } while (filters * (input.channels / groups) * window.taps() * window.positions() > most_products);
+    const std::size_t weights = static_cast<std::size_t>(window.taps()) * (input.channels / groups);
 
-    const DrawnFollowers drawn(random, filters, may_add);
+    const DrawnEpilogue drawn(random, filters, may_add);
+    const bool is_one_bit = input.is_bits() || random.one_in(2);
+    const std::vector<float> weight = random.numbers(is_one_bit ? 0 : filters * weights);
     const std::vector<float> scale = random.numbers(filters);
-    const std::vector<float> middle = random.numbers(random.one_in(2) ? filters : 0);
+    const std::vector<float> offset = random.numbers(is_one_bit && random.one_in(2) ? filters : 0);
     const std::vector<float> bias = random.numbers(random.one_in(2) ? filters : 0);
     const std::vector<std::uint8_t> bits = random.bytes(filters * ((weights + 7) / 8));
-    const OneBitWeights one_bit{bits.data(), scale.data(), middle.empty() ? nullptr : middle.data(),
-                                bias.empty() ? nullptr : bias.data()};
+    const auto or_null = [](const auto& array) { return array.empty() ? nullptr : array.data(); };
+    const Convolution convolution{input,
+                                  window,
+                                  filters,
+                                  groups,
+                                  input.is_bits() && random.one_in(2),
+                                  or_null(weight),
+                                  is_one_bit ? bits.data() : nullptr,
+                                  scale.data(),
+                                  or_null(offset),
+                                  or_null(bias)};
     Drawn made;
-    const char* name;
-    if (input.is_signs) {
-        const bool pad_with_ones = random.one_in(2);
-        name = pad_with_ones ? "binary convolution padded with +1" : "binary convolution padded with 0";
-        made.layer = make_binary_convolution(kernels, budget, input, window, filters, groups, pad_with_ones, one_bit,
-                                             drawn.followers);
-    } else if (random.one_in(2)) {
-        name = "one-bit convolution";
-        made.layer =
-            make_one_bit_convolution(kernels, budget, input, window, filters, groups, one_bit, drawn.followers);
-    } else {
-        name = "convolution";
-        made.layer = make_convolution(kernels, budget, input, window, filters, groups,
-                                      random.numbers(filters * weights).data(), one_bit.bias, drawn.followers);
-    }
-    const Shape output{filters, window.down.places, window.across.places};
+    made.layer = make_convolution({kernels, budget}, convolution, drawn.epilogue, nullptr);
+    const char* name = !is_one_bit ? "convolution" : input.is_bits() ? "binary convolution" : "one-bit convolution";
+    const Shape output{filters, window.height.positions, window.width.positions};
     made.inputs.push_back(input);
-    if (drawn.followers.adds) made.inputs.push_back(output);
-    if (drawn.followers.makes_real) made.outputs.push_back(output);
-    made.outputs.insert(made.outputs.end(), drawn.followers.signs.size(),
-                        {output.channels, output.height, output.width, true});
+    if (drawn.epilogue.adds) made.inputs.push_back(output);
+    if (drawn.epilogue.makes_real) made.outputs.push_back(output);
+    made.outputs.resize(made.outputs.size() + drawn.epilogue.signs_count, output.as(ElementType::bit));
     made.about = std::string(name) + " of " + text(input) + ", filters " + text(filters) + ", groups " + text(groups) +
-                 text(window) + (middle.empty() ? "" : ", middle") + (bias.empty() ? "" : ", bias") + drawn.text();
+                 text(window) + (convolution.pads_with_ones ? ", padded with +1" : "") +
+                 (offset.empty() ? "" : ", offset") + (bias.empty() ? "" : ", bias") + drawn.text();
     return made;
 }
 
 // A layer that leaves its work to kernels.
 Drawn draw_layer(Random& random, const Kernels& kernels, Budget& budget, const Shape& input, bool may_add) {
-    const std::size_t kind = input.is_signs ? 3 : random.from(0, 9);
+    const std::size_t kind = input.is_bits() ? 3 : random.from(0, 9);
     Drawn made;
     made.inputs.push_back(input);
     if (kind == 0) {
         const std::vector<float> threshold = random.numbers(input.channels);
         const std::vector<std::uint8_t> flip = random.bytes((input.channels + 7) / 8);
-        made.layer = make_sign(kernels, budget, input, random.one_in(4) ? nullptr : threshold.data(),
+        made.layer = make_sign({kernels, budget}, input, random.one_in(4) ? nullptr : threshold.data(),
                                random.one_in(2) ? nullptr : flip.data());
-        made.outputs.push_back({input.channels, input.height, input.width, true});
+        made.outputs.push_back(input.as(ElementType::bit));
         made.about = "sign of " + text(input);
     } else if (kind == 1) {
         const Window window{draw_pool_axis(random, input.height), draw_pool_axis(random, input.width)};
-        made.layer = make_max_pool(kernels, input, window);
-        made.outputs.push_back({input.channels, window.down.places, window.across.places});
+        made.layer = make_max_pool({kernels, budget}, input, window);
+        made.outputs.push_back({input.channels, window.height.positions, window.width.positions});
         made.about = "max-pool of " + text(input) + text(window);
     } else if (kind == 2) {
         const Shape output{input.channels, random.from(1, input.height + 1), random.from(1, input.width + 1)};
-        made.layer = make_adaptive_pool(kernels, input, output.height, output.width, true);
+        made.layer = make_adaptive_pool({kernels, budget}, input, output.height, output.width, true);
         made.outputs.push_back(output);
         made.about = "adaptive max-pool of " + text(input) + " to " + text(output);
     } else {
@@ -261,7 +269,7 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
     Random random(seed);
     Budget budget(kMemory);
     Shape input = draw_shape(random);
-    input.is_signs = random.one_in(2);
+    if (random.one_in(2)) input.type = ElementType::bit;
     const Drawn drawn = draw_layer(random, kernels, budget, input, true);
     Result result;
     result.about.push_back(drawn.about);
@@ -272,10 +280,10 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
     for (const Shape& shape : drawn.inputs) {
         given.emplace_back(shape.bytes(), 0);
         inputs.push_back(given.back().bytes());
-        if (shape.is_signs) {
-            auto words = random.words<std::uint64_t>(shape.places() * shape.words());
+        if (shape.is_bits()) {
+            auto words = random.words<std::uint64_t>(shape.positions() * shape.words());
             const std::size_t unused = shape.words() * 64 - shape.channels;
-            for (std::size_t i = 1; i <= shape.places(); ++i) words[i * shape.words() - 1] >>= unused;
+            for (std::size_t i = 1; i <= shape.positions(); ++i) words[i * shape.words() - 1] >>= unused;
             std::memcpy(given.back().bytes(), words.data(), shape.bytes());
         } else {
             const std::vector<float> numbers = random.numbers(shape.count(), odd);
@@ -288,13 +296,13 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
         outputs.push_back(result.values.back().bytes());
     }
 
-    const std::size_t pieces = drawn.layer->pieces(), half = random.from(0, pieces - 1);
+    const std::size_t pieces = static_cast<std::size_t>(drawn.layer->pieces()), half = random.from(0, pieces - 1);
     for (const auto& [from, to] : {std::pair{std::size_t{0}, half}, std::pair{half, pieces}}) {
         const Memory scratch(drawn.layer->scratch_bytes(), filling);
-        if (from < to) drawn.layer->run({inputs.data(), outputs.data(), from, to, scratch.bytes()});
+        if (from < to) drawn.layer->run({inputs.data(), outputs.data(), from, to, scratch.bytes(), false, nullptr});
     }
     for (std::size_t i = 0; i < drawn.outputs.size(); ++i) {
-        if (!drawn.outputs[i].is_signs) forget_which_nan(static_cast<float*>(outputs[i]), drawn.outputs[i].count());
+        if (!drawn.outputs[i].is_bits()) forget_which_nan(static_cast<float*>(outputs[i]), drawn.outputs[i].count());
     }
     return result;
 }
@@ -310,13 +318,16 @@ Result run_network(std::uint64_t seed, const Kernels& kernels, std::uint8_t fill
     for (std::size_t left = random.from(2, 4); left != 0; --left) {
         Drawn drawn = draw_layer(random, kernels, network.budget(), network.shape(value), false);
         const std::size_t output = random.from(0, drawn.outputs.size() - 1);
-        value = network.add(std::move(drawn.layer), {value}, drawn.outputs) + output;
+        std::size_t first = 0;
+        network.add(std::move(drawn.layer), {value}, drawn.outputs, first);
+        value = first + output;
         result.about.push_back(drawn.about);
     }
     network.plan(value);
     result.values.emplace_back(kSketches * network.answers() * sizeof(float), filling);
     auto* answers = reinterpret_cast<float*>(result.values.back().bytes());
-    network.run(random.numbers(kSketches * input.count()).data(), kSketches, answers);
+    Stop never(nullptr, nullptr);
+    network.run(random.numbers(kSketches * input.count()).data(), kSketches, answers, never);
     forget_which_nan(answers, kSketches * network.answers());
     return result;
 }

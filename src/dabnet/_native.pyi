@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,72 +28,45 @@ def rasterize_bitmap(
     bitmap: NDArray[np.uint8], line_width: float, margin: float, pen: float, out: NDArray[np.uint8]
 ) -> bool: ...
 def measure_line_width(bitmap: NDArray[np.uint8]) -> float: ...
-def kernel_names() -> list[str]: ...
 
-class Network:
-    def __init__(self, size: Sequence[int], threads: int, max_memory: int, kernels: str) -> None: ...
-    def conv(
-        self,
-        value: int,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        filters: int,
-        groups: int,
-        pad_with_ones: bool,
-        weight: NDArray[np.float32] | None,
-        bits: NDArray[np.uint8] | None,
-        scale: NDArray[np.float32] | None,
-        middle: NDArray[np.float32] | None,
-        bias: NDArray[np.float32] | None,
-        added: int | None,
-        signs: Sequence[tuple[NDArray[np.float32] | None, NDArray[np.uint8] | None]],
-        makes_real: bool,
-        slope: NDArray[np.float32] | None,
-        low: float,
-        high: float,
-        pool: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]] | None,
-    ) -> int: ...
-    def sign(self, value: int, threshold: NDArray[np.float32] | None, flip: NDArray[np.uint8] | None) -> int: ...
-    def sign_pool(
-        self,
-        value: int,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        flip: NDArray[np.uint8] | None,
-    ) -> int: ...
-    def affine(self, value: int, scale: NDArray[np.float32], shift: NDArray[np.float32]) -> int: ...
-    def clamp(self, value: int, low: float, high: float) -> int: ...
-    def prelu(self, value: int, slope: NDArray[np.float32]) -> int: ...
-    def max_pool(
-        self,
-        value: int,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-    ) -> int: ...
-    def average_pool(
-        self,
-        value: int,
-        kernel: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        count_padding: bool,
-    ) -> int: ...
-    def adaptive_pool(self, value: int, size: Sequence[int], largest: bool) -> int: ...
-    def add(self, a: int, b: int) -> int: ...
-    def concat(self, inputs: Sequence[int]) -> int: ...
-    def flatten(self, value: int) -> int: ...
-    def plan(self, answer: int) -> None: ...
-    def time_steps(self, sketch: NDArray[np.float32]) -> list[float]: ...
-    def output_shape(self, step: int) -> tuple[int, int, int]: ...
-    def run(self, sketches: NDArray[np.float32], answers: NDArray[np.float32]) -> bool: ...
+BAD_ARGUMENT: int
+BAD_MODEL: int
+TOO_LARGE: int
+TOO_MUCH_WORK: int
+BAD_INPUT: int
+NOT_FINITE: int
+CANCELLED: int
+NO_MEMORY: int
+TIME_LIMIT: int
+MAX_MEMORY: int
+MAX_WORK: float
+
+class CoreError(Exception):
+    args: tuple[int, str]
+
+def kernel_names() -> list[str]: ...
+def inspect(data: bytes) -> str: ...
+
+class Cancel:
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
     @property
-    def kernels(self) -> str: ...
-    @property
-    def memory(self) -> int: ...
+    def is_cancelled(self) -> bool: ...
+
+class Model:
+    def __init__(self, data: bytes, threads: int, max_memory: int, max_work: float, kernels: str) -> None: ...
+    def about(self) -> str: ...
+    def run(
+        self,
+        images: NDArray[np.float32],
+        logits: NDArray[np.float32],
+        cancel: Cancel | None,
+        seconds: float | None,
+        hears_signals: bool,
+    ) -> None: ...
+    def time_steps(self, image: NDArray[np.float32], seconds: NDArray[np.float64]) -> None: ...
+    def draw_strokes(
+        self, points: NDArray[np.float32], ends: NDArray[np.int64], image: NDArray[np.float32]
+    ) -> None: ...
+    def draw_bitmap(self, bitmap: NDArray[np.uint8], line_width: float, image: NDArray[np.float32]) -> None: ...
+    def rank(self, logits: NDArray[np.float32], top: int) -> list[tuple[str, float]]: ...

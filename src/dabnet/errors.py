@@ -29,7 +29,7 @@ class MissingExtraError(DabnetError, ImportError):
 
 
 class ModelFormatError(InputError):
-    """A packed model that cannot be what it says, or that would take more memory than allowed."""
+    """A packed model that cannot be what it says, or that would take more memory or work than allowed."""
 
 
 class UnsupportedError(InputError):
@@ -37,7 +37,15 @@ class UnsupportedError(InputError):
 
 
 class NonFiniteError(InputError):
-    """A weight that is NaN or infinite, where there must be a number."""
+    """A weight or an answer that is NaN or infinite, where there must be a number."""
+
+
+class RunCancelledError(DabnetError):
+    """A run of a model that was stopped before it had an answer."""
+
+
+class TimeLimitError(RunCancelledError):
+    """A run of a model that took longer than it was given."""
 
 
 def check_choice(what: str, value: str, choices: Sequence[str]) -> None:

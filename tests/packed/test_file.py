@@ -423,8 +423,8 @@ def test_what_no_file_can_hold_is_refused_before_it_is_written() -> None:
     for label in ("", "\ud83c", "x" * 1001):
         with pytest.raises(ModelFormatError, match=r"labels are texts of 1 to 1,000 characters\.$"):
             Model((1, 1, 1), nodes, labels=(label,))
-    with pytest.raises(ModelFormatError, match=r"way to rasterize is a size, a margin and a pen\.$"):
+    with pytest.raises(ModelFormatError, match=r"way to rasterize is not a size, a margin and a pen\.$"):
         Model((1, 1, 1), nodes, raster={"size": 64})
     for temperature in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(ModelFormatError, match=r"temperature is a finite number above 0, not .*\.$"):
+        with pytest.raises(ModelFormatError, match=r"temperature is (not )?a finite number.*\.$"):
             Model((1, 1, 1), nodes, temperature=temperature)

@@ -11,12 +11,12 @@ import pytest
 
 from dabnet.errors import ModelFormatError
 from dabnet.packed import Model, read_model, to_bytes
-from dabnet.packed.file import MAX_HEADER
 from dabnet.packed.nodes import Concat, Relu
 from dabnet.runtime import Session
 
 from .fuzz import Parts, Tensor, base_models, fuzz, join, make_case, split, with_header
 
+MAX_HEADER = 4 << 20
 ROOT = Path(__file__).parents[2]
 SANITIZED = ROOT / "scripts" / "sanitized"
 
@@ -66,10 +66,12 @@ def test_sanitizers_see_what_touches_memory_that_is_not_its_own() -> None:
     code = """
 import numpy as np
 from dabnet import _native
-network = _native.Network((3, 50, 50), 1, 1 << 20, "portable")
-network.clamp(0, 0, 1)
-network.plan(1)
-network.run(np.zeros((1, 3, 50, 50), dtype=np.float32), np.zeros((1, 2 * 50 * 50), dtype=np.float32))
+from dabnet.packed import Model, to_bytes
+from dabnet.packed.nodes import Clamp
+data = to_bytes(Model((3, 50, 50), (Clamp(inputs=(0,), low=0, high=1),)))
+model = _native.Model(data, 1, 1 << 20, 1e9, "portable")
+images, logits = np.zeros((1, 3, 50, 50), dtype=np.float32), np.zeros((1, 2 * 50 * 50), dtype=np.float32)
+model.run(images, logits, None, None, False)
 """
     done = run_sanitized("-c", code)
     assert done.returncode != 0

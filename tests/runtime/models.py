@@ -235,6 +235,70 @@ def models_of_signs(draw: st.DrawFn) -> Model:
     return Model(input_size, tuple(nodes))
 
 
+@st.composite
+def models_of_chains(draw: st.DrawFn) -> Model:
+    """Models of blocks as networks with RPReLU have them: a binary convolution, a sum, affines, activations and signs.
+
+    Numbers before the first convolution are signs, so that counts are exact, and so is all that follows them.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    channels = draw(st.sampled_from([1, 3, 8, 31, 64, 65, 130]))
+    input_size = (channels, draw(st.integers(1, 6)), draw(st.integers(1, 6)))
+    nodes: list[Node] = []
+
+    def put(node: Node) -> int:
+        nodes.append(node)
+        return len(nodes)
+
+    def affine(value: int) -> int:
+        scale = np.ones(channels, np.float32) if draw(st.booleans()) else floats(rng, channels)
+        return put(Affine(inputs=(value,), scale=scale, shift=floats(rng, channels)))
+
+    value = 0
+    for _ in range(draw(st.integers(1, 3))):
+        taken = put(draw(signs(value, Shape(*input_size))))
+        conv = Conv(
+            inputs=(taken,),
+            filters=channels,
+            kernel=(3, 3),
+            padding=(1, 1, 1, 1),
+            bits=pack(rng.random((channels, 9 * channels)) < 0.5),
+            scale=floats(rng, channels),
+            middle=floats(rng, channels) if draw(st.booleans()) else None,
+        )
+        last = put(conv)
+        if draw(st.booleans()):
+            last = put(Add(inputs=tuple(draw(st.permutations([last, value])))))
+        total = last
+        if draw(st.booleans()):
+            last = affine(last)
+        kind = draw(st.sampled_from(["none", "prelu", "prelu", "relu", "clamp"]))
+        if kind == "prelu":
+            last = put(PRelu(inputs=(last,), slope=floats(rng, channels)))
+        elif kind == "relu":
+            last = put(Relu(inputs=(last,)))
+        elif kind == "clamp":
+            last = put(Clamp(inputs=(last,), low=-0.5, high=1.0))
+        if draw(st.booleans()):
+            last = affine(last)
+        value = last
+        if draw(st.booleans()):  # signs of the sum, too, which go into an answer of their own
+            early = put(Sign(inputs=(total,), threshold=floats(rng, channels)))
+            other = put(
+                Conv(
+                    inputs=(early,),
+                    filters=channels,
+                    bits=pack(rng.random((channels, channels)) < 0.5),
+                    scale=conv.scale,
+                )
+            )
+            value = put(Add(inputs=(other, last)))
+    end = draw(st.sampled_from(["numbers", "signs"]))
+    if end == "signs":
+        put(draw(signs(value, Shape(*input_size))))
+    return Model(input_size, tuple(nodes))
+
+
 def sketches(model: Model, count: int, seed: int = 0, *, exact: bool = False) -> NDArray[np.float32]:
     """Random numbers, of which many are 0, as on paper."""
     rng = np.random.default_rng(seed)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dabnet.errors import InputError, ModelFormatError
 from dabnet.packed import Model, to_bytes
-from dabnet.packed.nodes import Conv, Relu, Sign
+from dabnet.packed.nodes import Conv, MaxPool, Relu, Sign
 from dabnet.runtime import Session, reference
 from dabnet.runtime.session import kernel_names
 
-from .models import models, models_of_signs, sketches
+from .models import halves, models, models_of_signs, sketches
 
 TOLERANCE = 1e-5
 """Of the largest number of a value: sums of real numbers are rounded in another order."""
@@ -92,6 +92,37 @@ def single_node(model: Model, at: int) -> Model:
     node = model.nodes[at]
     values = vars(node) | {"inputs": (0,) * len(node.inputs)}
     return Model(model.shapes[node.inputs[0]][:3], (type(node)(**values),))
+
+
+@given(
+    side=st.tuples(st.integers(2, 9), st.integers(2, 9)),
+    kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    dilation=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    padding=st.tuples(*[st.integers(0, 4)] * 4),
+    threads=st.integers(1, 3),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_pool_is_done_with_the_convolution_before_it(
+    side: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    padding: tuple[int, int, int, int],
+    threads: int,
+    seed: int,
+) -> None:
+    """With dilation and padding, a row of the pool may see a row above those that the row before it saw."""
+    rng = np.random.default_rng(seed)
+    conv = Conv(inputs=(0,), filters=5, kernel=(2, 2), padding=(1, 0, 0, 1), weight=halves(rng, 5, 2, 2, 1))
+    try:
+        pool = MaxPool(inputs=(1,), kernel=kernel, stride=stride, dilation=dilation, padding=padding)
+        model = Model((1, *side), (conv, pool))
+    except ModelFormatError:
+        reject()  # a window that does not fit, or sees nothing
+    x = sketches(model, 3, seed, exact=True)
+    np.testing.assert_array_equal(Session(model, threads).run(x), reference.answers(model, x))
 
 
 @given(model=models(), seed=st.integers(0, 2**32))

@@ -10,11 +10,11 @@ from dabnet.runtime.recognizer import Recognizer
 run = Recognizer.run
 
 
-def run_slowly(recognizer: Recognizer, x: Any) -> Any:
+def run_slowly(recognizer: Recognizer, x: Any, **limits: Any) -> Any:
     if os.environ.get("FAILS"):
         raise RuntimeError("a network that fails")
     time.sleep(float(os.environ.get("SECONDS_A_BATCH", "0.3")))
-    return run(recognizer, x)
+    return run(recognizer, x, **limits)
 
 
 if __name__ == "__main__":

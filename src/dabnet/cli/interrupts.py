@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
 
 
 def heed_interrupts() -> None:
@@ -33,3 +38,14 @@ def ended_by_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """On Ctrl-C end the process without taking it apart: there is nothing to tidy up, and somebody waits."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)

@@ -14,8 +14,10 @@ import typer
 
 from dabnet._files import write_beside
 from dabnet._text import printable, to_json
+from dabnet.cli.interrupts import ending_at_once
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
+from dabnet.runtime.session import DEFAULT_MAX_WORK
 from dabnet.sketches.raster import rasterize
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.stream import STANDARD_INPUT, stream_drawings
@@ -63,6 +65,9 @@ def recognize(
         Path | None, typer.Option(help=f"Draw a contact sheet of the first {SHEET_DRAWINGS}: a PNG file.")
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
+    max_work: Annotated[
+        float, typer.Option(help="Billions of multiply-adds that the model may take for a drawing.", min=0)
+    ] = DEFAULT_MAX_WORK / 1e9,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a drawing, and nothing else.")] = False,
 ) -> None:
     """Tell what drawings show: dark lines on light or light on dark, photographed or drawn as strokes.
@@ -77,14 +82,15 @@ def recognize(
 
     curl -s https://example.org/drawing.svg | dabnet recognize -
     """
-    recognizer = Recognizer.load(model, threads)
+    recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
     items = stream_drawings(files, sys.stdin.buffer)
     shown: list[Recognized] = []
     count = failed = 0
     print_batch = _print_json if as_json else _Table(recognizer).print
     begun = time.monotonic()
     while some := list(islice(items, 1 if STANDARD_INPUT in files else BATCH)):
-        batch = _recognize(recognizer, some, top, min_confidence)
+        with ending_at_once():
+            batch = _recognize(recognizer, some, top, min_confidence)
         print_batch(batch)
         count += len(batch)
         failed += sum(one.error is not None for one in batch)

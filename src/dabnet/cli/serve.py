@@ -8,6 +8,7 @@ import typer
 
 from dabnet._lazy import load
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer
+from dabnet.runtime.session import DEFAULT_MAX_WORK
 
 
 def serve(
@@ -38,6 +39,10 @@ def serve(
             "loopback address answers to loopback's names only, and any other to all names."
         ),
     ] = None,
+    run_seconds: Annotated[float, typer.Option(help="Seconds that a drawing may take once it is there.", min=0.1)] = 20,
+    max_work: Annotated[
+        float, typer.Option(help="Billions of multiply-adds that the model may take for a drawing.", min=0)
+    ] = DEFAULT_MAX_WORK / 1e9,
     min_confidence: Annotated[
         float, typer.Option(help="The probability from which on an answer is called sure.", min=0, max=1)
     ] = MIN_CONFIDENCE,
@@ -52,12 +57,13 @@ def serve(
 
     /openapi.json describes it all; /v1/model, /healthz and /metrics (Prometheus) tell about the server.
 
-    Ctrl-C or SIGTERM stops it, after it has answered what it accepted; a second one, at once.
+    Ctrl-C or SIGTERM stops it, after it has answered what it accepted; what takes too
+    long is cancelled, and a second signal ends it at once.
 
     The limits are those of a server that anyone may ask; SECURITY.md tells what they promise.
     """
     server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
-    recognizer = Recognizer.load(model, threads)
+    recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
     listener = server.listen(host, port)
     limits = bodies.Limits(
         queue=queue,
@@ -69,6 +75,7 @@ def serve(
         headers=max_headers,
         connections=max_connections,
         stuck=stuck_seconds,
+        run=run_seconds,
     )
     serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
     server.serve(serving, listener, _greet, allowed_host or [])

@@ -225,7 +225,7 @@ def _avg_pool_by_conv(graph: Graph, node: AvgPool, x: Value) -> str:
 
 def _counts(node: AvgPool, shape: Shape) -> NDArray[np.float32]:
     """Give what each window's sum is divided by: (height, width)."""
-    places = node.places(shape)
+    places = node.positions(shape)
     if node.count_padding:
         return np.full(places, node.kernel[0] * node.kernel[1], dtype=np.float32)
     rows, columns = (

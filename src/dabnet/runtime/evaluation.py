@@ -206,7 +206,7 @@ def evaluate(
 
 def ask_session(session: Session) -> Ask:
     """Ask a packed model as a network is asked; the softmax of what it gives are the probabilities that it claims."""
-    return lambda images: session.run(images).astype(np.float64) / session.model.temperature
+    return lambda images: session.run(images).astype(np.float64) / session.temperature
 
 
 def judge(

@@ -10,7 +10,7 @@ from PIL import Image
 
 from dabnet.errors import InputError
 from dabnet.packed.shipped import DEFAULT
-from dabnet.runtime.session import Session
+from dabnet.runtime.session import DEFAULT_MAX_WORK, Session
 from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from dabnet.packed.model import Model
+    from dabnet.runtime.session import Cancel
 
     Answer = list[tuple[str, float]]
 
@@ -44,12 +45,14 @@ class Recognizer:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.raster = raster_of(session.model)
+        self.raster = raster_of(session)
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | bytes | None = None, threads: int = 1) -> Recognizer:
+    def load(
+        cls, path: str | PathLike[str] | bytes | None = None, threads: int = 1, *, max_work: float = DEFAULT_MAX_WORK
+    ) -> Recognizer:
         """Load a packed model, or its bytes; the one that ships if nothing is given."""
-        return cls(Session(DEFAULT if path is None else path, threads))
+        return cls(Session(DEFAULT if path is None else path, threads, max_work=max_work))
 
     @property
     def labels(self) -> list[str]:
@@ -103,9 +106,9 @@ class Recognizer:
         return self._answer([read_sketch(sketch)], top)[0]
 
     def _answer(self, sketches: list[Sketch], top: int) -> list[Answer]:
-        answers = []
-        for start in range(0, len(sketches), BATCH):
-            chances = self.run(self.show(sketches[start : start + BATCH]))
+        answers, size = [], min(BATCH, self.session.batch)
+        for start in range(0, len(sketches), size):
+            chances = self.run(self.show(sketches[start : start + size]))
             answers += [self.rank(row, top) for row in chances]
         return answers
 
@@ -113,14 +116,17 @@ class Recognizer:
         """Draw sketches as the network sees them, (N, channels, height, width)."""
         return show_batch(sketches, self.raster)
 
-    def run(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Give the probability of each label, (N, classes), for what `show` gave."""
-        return probabilities(self.session.run(x), self.session.model.temperature)
+    def run(
+        self, x: NDArray[np.float32], *, time_limit: float | None = None, cancel: Cancel | None = None
+    ) -> NDArray[np.float64]:
+        """Return the probability of each label, (N, classes), for what `show` gave; see `Session.run`."""
+        logits = self.session.run(x, time_limit=time_limit, cancel=cancel)
+        return probabilities(logits, self.session.temperature)
 
     def rank(self, chances: NDArray[np.float64], top: int = 5) -> Answer:
         """Name the likeliest of the labels' probabilities, (classes,)."""
-        order = np.argsort(-chances, kind="stable")[:top]
-        return [(self.session.model.labels[i], float(chances[i])) for i in order]
+        order, labels = np.argsort(-chances, kind="stable")[:top], self.session.labels
+        return [(labels[i], float(chances[i])) for i in order]
 
     def __repr__(self) -> str:
         return f"<dabnet Recognizer: {len(self.labels)} classes, {self.session!r}>"
@@ -148,8 +154,8 @@ def probabilities(logits: NDArray[np.floating[Any]], temperature: float) -> NDAr
     return shares
 
 
-def raster_of(model: Model) -> Raster:
-    """Say how sketches are drawn for a model; an `InputError` names what it lacks to recognize them."""
+def raster_of(model: Session | Model) -> Raster:
+    """Return how sketches are drawn for a model; an `InputError` names what it lacks to recognize them."""
     if not model.labels:
         raise InputError("the model has no labels, so its answers have no names: export it with labels.")
     if model.raster is None:

@@ -1,35 +1,20 @@
-"""Runs a packed model, natively and without torch."""
+"""Runs a packed model, natively and without torch. The core (native/) reads, checks, plans and runs it."""
 
 from __future__ import annotations
 
-import math
+import json
 import os
-from functools import singledispatch
+import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dabnet import _native
-from dabnet.errors import InputError, ModelFormatError, suggest
-from dabnet.packed.file import DEFAULT_MAX_MEMORY, read_model
+from dabnet.errors import InputError, NonFiniteError, RunCancelledError, TimeLimitError, suggest
+from dabnet.packed.core import refusal
+from dabnet.packed.file import DEFAULT_MAX_MEMORY, from_bytes, read_bytes, to_bytes
 from dabnet.packed.model import Model
-from dabnet.packed.nodes import (
-    AdaptiveAvgPool,
-    AdaptiveMaxPool,
-    Add,
-    Affine,
-    AvgPool,
-    Clamp,
-    Concat,
-    Conv,
-    Flatten,
-    MaxPool,
-    Node,
-    PRelu,
-    Relu,
-    Sign,
-)
-from dabnet.runtime.plan import SignPool, Step, describe, plan
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,17 +22,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KERNELS_VARIABLE = "DABNET_KERNELS"
+DEFAULT_MAX_WORK = _native.MAX_WORK
+"""Multiply-adds, or what takes as long, that a model may take for one sketch, unless told otherwise."""
+MAX_THREADS = 1024
+Cancel = _native.Cancel
 
 
 class Session:
-    """A packed model, ready to run; threads may share it.
+    """A packed model, ready to run; threads may share it, and it goes to other processes as it is.
 
     Args:
         model: a path, the bytes of a file, or a `Model`.
         threads: how many may be at work in one call, on sketches of their own or together on one. An answer does not
             depend on them.
-        max_memory: bytes that the model may take; a file that would take more is refused before it does. Calls that run
-            at the same time take a little more, each the memory of one sketch's values.
+        max_memory: bytes that the model, a sketch and its answer may take; a file that would take more is refused
+            before it does. Calls that run at the same time take a little more, each the memory of one sketch's values.
+        max_work: multiply-adds, or what takes as long, that the model may take for one sketch; a file that would take
+            more is refused.
 
     The environment's DABNET_KERNELS names the kernels to use; without it the fastest that run here are taken.
 
@@ -65,40 +56,113 @@ class Session:
         threads: int = 1,
         *,
         max_memory: int = DEFAULT_MAX_MEMORY,
+        max_work: float = DEFAULT_MAX_WORK,
     ) -> None:
         if threads < 1:
             raise InputError(f"a Session needs at least one thread, not {threads}.")
-        self.model = model if isinstance(model, Model) else read_model(model, max_memory)
-        self.threads = threads
-        self._network = build_network(self.model, threads, max_memory, _wanted_kernels())
+        if threads > MAX_THREADS:
+            raise InputError(f"a Session has at most {MAX_THREADS:,} threads, not {threads:,}.")
+        self.threads, self.max_memory, self.max_work = threads, max_memory, max_work
+        if isinstance(model, Model):
+            self._data, path = to_bytes(model), ""
+        else:
+            self._data, path = read_bytes(model, max_memory)
+        self._open(path)
+
+    def _open(self, path: str = "") -> None:
+        limits = min(max(self.max_memory, 0), 2**64 - 1), float(self.max_work)
+        try:
+            self._handle = _native.Model(self._data, self.threads, *limits, _wanted_kernels())
+        except _native.CoreError as problem:
+            raise refusal(problem, path) from None
+        self._about: dict[str, Any] = json.loads(self._handle.about())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs to open the same model."""
+        return {name: getattr(self, name) for name in ("threads", "max_memory", "max_work", "_data")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the model's file."""
+        return self._data
+
+    @cached_property
+    def model(self) -> Model:
+        """The model with its nodes, for whoever wants to look at them."""
+        return from_bytes(self._data)
 
     @property
     def labels(self) -> list[str]:
         """The classes' names, in the order of the logits."""
-        return list(self.model.labels)
+        return list(self._about["labels"])
 
     @property
     def input_size(self) -> tuple[int, int, int]:
         """Channels, height and width of a sketch."""
-        return self.model.input_size
+        channels, height, width, _ = self._about["input"]
+        return channels, height, width
+
+    @property
+    def answers(self) -> int:
+        """How many logits a sketch gets."""
+        return int(self._about["answers"])
+
+    @property
+    def raster(self) -> dict[str, Any] | None:
+        """How to draw a sketch for it: size, margin and pen; None if the model does not say."""
+        raster: dict[str, Any] | None = self._about["raster"]
+        return raster
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by before they become probabilities."""
+        return float(self._about["temperature"])
 
     @property
     def kernels(self) -> str:
         """The name of the kernels that run it."""
-        return self._network.kernels
+        return str(self._about["kernels"])
 
     @property
     def memory(self) -> int:
         """The bytes that weights and values take."""
-        return self._network.memory
+        return int(self._about["memory"])
 
-    def run(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give the logits, (N, classes), of sketches: float32 (N, channels, height, width), ink 1.0 on 0.0."""
+    @property
+    def work(self) -> float:
+        """The multiply-adds of one sketch, or what takes as long."""
+        return float(self._about["work"])
+
+    @property
+    def batch(self) -> int:
+        """How many sketches and their answers fit into `max_memory` beside the model."""
+        return int(self._about["batch"])
+
+    @property
+    def steps(self) -> list[str]:
+        """What each step of the network is: a node, and those after it that are done with it."""
+        return list(self._about["steps"])
+
+    def run(
+        self, x: NDArray[np.float32], *, time_limit: float | None = None, cancel: Cancel | None = None
+    ) -> NDArray[np.float32]:
+        """Return the logits, (N, classes), of sketches: float32 (N, channels, height, width), ink 1.0 on 0.0.
+
+        After `time_limit` seconds it stops with a `TimeLimitError`; when another thread calls `cancel.cancel()`, with a
+        `RunCancelledError`; on Ctrl-C, with `KeyboardInterrupt`.
+        """
         x = self._checked(x)
-        answers = np.empty((len(x), self.model.answers), dtype=np.float32)
-        if not self._network.run(x, answers):
-            raise InputError("a sketch holds a NaN or an infinite number: ink is 1.0, and paper 0.0.")
-        return answers
+        logits = np.empty((len(x), self.answers), dtype=np.float32)
+        hears_signals = threading.current_thread() is threading.main_thread()
+        try:
+            self._handle.run(x, logits, cancel, time_limit, hears_signals)
+        except _native.CoreError as problem:
+            raise _run_error(problem, time_limit) from None
+        return logits
 
     def _checked(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         if not isinstance(x, np.ndarray) or x.dtype != np.float32 or x.ndim != 4 or x.shape[1:] != self.input_size:
@@ -108,43 +172,21 @@ class Session:
         return np.ascontiguousarray(x)
 
     def layer_times(self, x: NDArray[np.float32], repeats: int = 10) -> list[tuple[str, float]]:
-        """Give what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
+        """Return what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
         sketch = self._checked(x)[:1]
-        times = np.min([self._network.time_steps(sketch) for _ in range(repeats)], axis=0)
-        names = [describe(step, self._network.output_shape(i)) for i, step in enumerate(plan(self.model)[0])]
-        return list(zip(names, times.tolist(), strict=True))
+        times = np.empty((repeats, len(self.steps)))
+        for row in times:
+            self._handle.time_steps(sketch, row)
+        return list(zip(self.steps, times.min(axis=0).tolist(), strict=True))
 
     def __repr__(self) -> str:
         size = "x".join(map(str, self.input_size))
-        return f"<dabnet Session: {size} -> {self.model.answers}, kernels {self.kernels}>"
+        return f"<dabnet Session: {size} -> {self.answers}, kernels {self.kernels}>"
 
 
 def kernel_names() -> list[str]:
-    """Give the names of the kernels that run here, the fastest first."""
+    """Return the names of the kernels that run here, the fastest first."""
     return _native.kernel_names()
-
-
-def build_network(model: Model, threads: int, max_memory: int, kernels: str = "") -> _native.Network:
-    """Build the native twin of a checked model."""
-    try:
-        network = _native.Network(model.input_size, threads, max_memory, kernels)
-        steps, answer = plan(model)
-        places = {0: 0}  # of the plan's values among the network's
-        for step in steps:
-            inputs = [places[i] for i in step.node.inputs]
-            if isinstance(step.node, Conv):
-                first = _add_conv(
-                    step, step.node, network, inputs[0], None if step.added is None else places[step.added]
-                )
-            else:
-                first = _add(step.node, network, inputs)
-            places.update({value: first + i for i, value in enumerate(step.values)})
-        network.plan(places[answer])
-    except MemoryError:
-        raise ModelFormatError(
-            f"the model takes more than {max_memory:,} bytes of memory: raise max_memory if you trust it."
-        ) from None
-    return network
 
 
 def _wanted_kernels() -> str:
@@ -158,109 +200,12 @@ def _wanted_kernels() -> str:
     return wanted
 
 
-def _flat(array: NDArray[Any] | None) -> NDArray[Any] | None:
-    return None if array is None else np.ascontiguousarray(array).reshape(-1)
-
-
-def _add_conv(step: Step, node: Conv, network: _native.Network, value: int, added: int | None) -> int:
-    activation = step.activation
-    low, high = -math.inf, math.inf
-    if isinstance(activation, Relu):
-        low = 0.0
-    elif isinstance(activation, Clamp):
-        low, high = activation.low, activation.high
-    return network.conv(
-        value,
-        node.kernel,
-        node.stride,
-        node.padding,
-        node.dilation,
-        node.filters,
-        node.groups,
-        bool(node.pad_value),
-        _flat(node.weight),
-        _flat(node.bits),
-        node.scale,
-        node.middle,
-        node.bias,
-        added,
-        [(sign.threshold, sign.flip) for sign in step.signs.values()],
-        step.real_value is not None,
-        activation.slope if isinstance(activation, PRelu) else None,
-        low,
-        high,
-        None if (pool := step.pool) is None else (pool.kernel, pool.stride, pool.padding, pool.dilation),
-    )
-
-
-@singledispatch
-def _add(node: Node | SignPool, network: _native.Network, values: list[int]) -> int:
-    """Add a node's native twin; give the number of the value that it makes."""
-    raise NotImplementedError(type(node).__name__)
-
-
-@_add.register(Sign)
-def _(node: Sign, network: _native.Network, values: list[int]) -> int:
-    return network.sign(values[0], node.threshold, node.flip)
-
-
-@_add.register(SignPool)
-def _(node: SignPool, network: _native.Network, values: list[int]) -> int:
-    window = node.window
-    return network.sign_pool(values[0], window.kernel, window.stride, window.padding, window.dilation, node.flip)
-
-
-@_add.register(Affine)
-def _(node: Affine, network: _native.Network, values: list[int]) -> int:
-    return network.affine(values[0], node.scale, node.shift)
-
-
-@_add.register(Relu)
-def _(node: Relu, network: _native.Network, values: list[int]) -> int:
-    return network.clamp(values[0], 0.0, math.inf)
-
-
-@_add.register(Clamp)
-def _(node: Clamp, network: _native.Network, values: list[int]) -> int:
-    return network.clamp(values[0], node.low, node.high)
-
-
-@_add.register(PRelu)
-def _(node: PRelu, network: _native.Network, values: list[int]) -> int:
-    return network.prelu(values[0], node.slope)
-
-
-@_add.register(MaxPool)
-def _(node: MaxPool, network: _native.Network, values: list[int]) -> int:
-    return network.max_pool(values[0], node.kernel, node.stride, node.padding, node.dilation)
-
-
-@_add.register(AvgPool)
-def _(node: AvgPool, network: _native.Network, values: list[int]) -> int:
-    window = (node.kernel, node.stride, node.padding, node.dilation)
-    return network.average_pool(values[0], *window, bool(node.count_padding))
-
-
-@_add.register(AdaptiveAvgPool)
-def _(node: AdaptiveAvgPool, network: _native.Network, values: list[int]) -> int:
-    return network.adaptive_pool(values[0], node.size, largest=False)
-
-
-@_add.register(AdaptiveMaxPool)
-def _(node: AdaptiveMaxPool, network: _native.Network, values: list[int]) -> int:
-    return network.adaptive_pool(values[0], node.size, largest=True)
-
-
-@_add.register(Add)
-def _(node: Add, network: _native.Network, values: list[int]) -> int:
-    return network.add(*values)
-
-
-@_add.register(Concat)
-def _(node: Concat, network: _native.Network, values: list[int]) -> int:
-    return network.concat(values)
-
-
-@_add.register(Flatten)
-def _(node: Flatten, network: _native.Network, values: list[int]) -> int:
-    return network.flatten(values[0])
+def _run_error(problem: _native.CoreError, time_limit: float | None) -> Exception:
+    status, sentence = problem.args
+    if status == _native.TIME_LIMIT:
+        return TimeLimitError(f"the model took longer than {time_limit:g} s: raise the time limit.")
+    if status == _native.CANCELLED:
+        return RunCancelledError(sentence)
+    if status == _native.NOT_FINITE:
+        return NonFiniteError(sentence)
+    return MemoryError(sentence) if status == _native.NO_MEMORY else InputError(sentence)

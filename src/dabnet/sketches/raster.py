@@ -96,4 +96,9 @@ def rasterize_batch(
 
 def show_batch(sketches: Sequence[Sketch], raster: Raster | None = None) -> NDArray[np.float32]:
     """Draw sketches as a network takes them: float32 (sketches, 1, size, size), ink 1.0 on 0.0."""
-    return rasterize_batch(sketches, raster)[:, None].astype(np.float32) / np.float32(255)
+    raster = raster or Raster()
+    shown = np.empty((len(sketches), 1, raster.size, raster.size), dtype=np.float32)
+    pixels = np.empty((raster.size, raster.size), dtype=np.uint8)
+    for sketch, image in zip(sketches, shown, strict=True):
+        np.divide(rasterize(sketch, raster, pixels), np.float32(255), out=image[0])
+    return shown

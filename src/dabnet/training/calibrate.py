@@ -107,7 +107,7 @@ def ask(
     progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float32]:
     """Give a packed model's logits, (rows, classes), of some rows of a set; `progress` gets those done, and all."""
-    logits = np.empty((len(rows), session.model.answers), dtype=np.float32)
+    logits = np.empty((len(rows), session.answers), dtype=np.float32)
     for start in range(0, len(rows), BATCH):
         batch = slice(start, start + BATCH)
         logits[batch] = session.run(show_batch(sketches.read(rows[batch]), raster))

@@ -150,7 +150,7 @@ def take_features(
 ) -> Tensor:
     """Give (epochs, rows, features) as float64: first of the drawings as they are, then of changed ones."""
     plain, changed = Plain(sketches, labels, recipe), Changed(sketches, labels, recipe)
-    features = torch.empty(recipe.epochs, len(rows), session.model.answers, dtype=torch.float64)
+    features = torch.empty(recipe.epochs, len(rows), session.answers, dtype=torch.float64)
     for epoch in range(recipe.epochs):
         for number, start in enumerate(range(0, len(rows), BATCH)):
             some = slice(start, start + BATCH)

@@ -76,6 +76,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "description": "Too many requests wait: try again.",
         "headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}},
     },
+    504: {"model": Problem, "description": "The drawing took longer than the server allows."},
 }
 RECOGNIZED: dict[int | str, dict[str, Any]] = {
     200: {"model": Answer, "content": {JSON: {"example": ANSWER_EXAMPLE}}},

@@ -50,6 +50,8 @@ class Limits:
     """Connections at a time."""
     stuck: float = 30.0
     """Seconds after which a thread that still works on the same drawings is called stuck."""
+    run: float = 20.0
+    """Seconds that a drawing may take once its body is there, waiting included."""
 
 
 class RefusedError(Exception):

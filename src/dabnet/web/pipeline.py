@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dabnet.errors import DabnetError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -50,21 +52,26 @@ class _Job:
     x: Any = None
     reading: float = 0.0
     ready: float = 0.0
+    submitted: float = field(default_factory=perf_counter)
 
 
 class Pipeline:
     """Reads drawings and runs a network on them; hand them in from one running event loop.
 
     Args:
-        run: gives the probabilities (N, classes) of images.
+        run: gives the probabilities (N, classes) of images, within so many seconds.
         largest: images that run together at most, so that nobody waits long for the others.
+        seconds: how long after it was handed in a drawing may still run.
     """
 
-    def __init__(self, run: Callable[[Images], NDArray[np.float64]], largest: int = 8) -> None:
+    def __init__(
+        self, run: Callable[[Images, float], NDArray[np.float64]], largest: int = 8, seconds: float = 3600.0
+    ) -> None:
         self.batches = 0
         self.drawings = 0
         self._run = run
         self._largest = largest
+        self._seconds = seconds
         self._unread: tuple[SimpleQueue[_Job | None], ...] = (SimpleQueue(), SimpleQueue())  # what is quick, and slow
         self._ready: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading = 0
@@ -132,10 +139,12 @@ class Pipeline:
 
     def _run_all(self) -> None:
         while (job := self._ready.get()) is not None:
-            batch = self._gather(job)
+            batch = [each for each in self._gather(job) if not each.future.done()]  # but for those that nobody wants
+            if not batch:
+                continue
             begun = self._begun[threading.get_ident()] = perf_counter()
             try:
-                answers = self._run(np.concatenate([job.x for job in batch]))
+                answers = self._run_batch(batch)
             except Exception as problem:  # whoever asked gets it
                 _settle(batch, problem)
                 continue
@@ -145,8 +154,21 @@ class Pipeline:
             with self._lock:
                 self.batches += 1
                 self.drawings += len(batch)
-            pairs = zip(answers, batch, strict=True)
-            _settle(batch, [Ran(chances, job.reading, begun - job.ready, running) for chances, job in pairs])
+            outcomes = [
+                found if isinstance(found, Exception) else Ran(found, job.reading, begun - job.ready, running)
+                for found, job in zip(answers, batch, strict=True)
+            ]
+            _settle(batch, outcomes)
+
+    def _run_batch(self, batch: list[_Job]) -> list[NDArray[np.float64] | Exception]:
+        """Run drawings together; if that does not work, one by one, so that one does not take the others with it."""
+        until = max(job.submitted for job in batch) + self._seconds
+        try:
+            return list(self._run(np.concatenate([job.x for job in batch]), max(until - perf_counter(), 0.0)))
+        except DabnetError as problem:
+            if len(batch) == 1:
+                return [problem]
+            return [problem if job.future.done() else self._run_batch([job])[0] for job in batch]
 
     def _gather(self, first: _Job) -> list[_Job]:
         """Take what is ready, and wait a moment for what is being read."""
@@ -172,9 +194,10 @@ def _settle(batch: list[_Job], outcome: list[Any] | Exception) -> None:
         for place, job in enumerate(batch):
             if job.future.done():  # nobody waits any more
                 continue
-            if isinstance(outcome, Exception):
-                job.future.set_exception(outcome)
+            found = outcome if isinstance(outcome, Exception) else outcome[place]
+            if isinstance(found, Exception):
+                job.future.set_exception(found)
             else:
-                job.future.set_result(outcome[place])
+                job.future.set_result(found)
 
     batch[0].future.get_loop().call_soon_threadsafe(wake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
@@ -11,24 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from dabnet.errors import InputError
-from dabnet.packed import to_bytes
+from dabnet.errors import InputError, RunCancelledError, TimeLimitError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
-from dabnet.web.bodies import JSON, BodyReader, Limits, busy, content_kind, read_drawing
+from dabnet.runtime.session import Cancel
+from dabnet.web.bodies import JSON, BodyReader, Limits, RefusedError, busy, content_kind, read_drawing
 from dabnet.web.metrics import Metrics
 from dabnet.web.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from numpy.typing import NDArray
     from starlette.requests import Request
 
     from dabnet.runtime.recognizer import Recognizer
+    from dabnet.web.pipeline import Ran
 
 TOP = 5
 """Guesses, unless a request asks for another number."""
 MAX_TOP = 1000
+GRACE_SECONDS = 2.0
+"""How long drawings may still run after the server was told to stop."""
 
 
 class Service:
@@ -56,7 +60,8 @@ class Service:
         self.waiting = 0
         self.is_stopping = False
         self._bodies = BodyReader(self.limits)
-        self._pipeline = Pipeline(recognizer.run, batch)
+        self._cancel = Cancel()
+        self._pipeline = Pipeline(self._run, min(batch, recognizer.session.batch), self.limits.run)
 
     async def recognize(self, request: Request) -> dict[str, Any]:
         """Give the guesses for a request's drawing, whether they are sure, and the milliseconds it took."""
@@ -64,7 +69,7 @@ class Service:
         async with self._take_in(request) as (body, kind):
             top = _Top(request.query_params.get("top"))
             with self._place():
-                ran = await self._pipeline.recognize(lambda: self._read(body, kind, top), is_slow=kind != JSON)
+                ran = await self._answer(lambda: self._read(body, kind, top), is_slow=kind != JSON)
         guesses = self.recognizer.rank(ran.chances, top.value)
         times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
         return {
@@ -72,6 +77,20 @@ class Service:
             "sure": is_sure(guesses, self.min_confidence),
             "milliseconds": {name: round(seconds * 1e3, 3) for name, seconds in times.items()},
         }
+
+    async def _answer(self, read: Callable[[], NDArray[np.float32]], *, is_slow: bool) -> Ran:
+        """Have a drawing read and run within the time that a request may take."""
+        try:
+            async with asyncio.timeout(self.limits.run):
+                return await self._pipeline.recognize(read, is_slow=is_slow)
+        except (TimeoutError, TimeLimitError):
+            sentence = f"the drawing took longer than {self.limits.run:g} s: the model is too large for this server."
+            raise RefusedError(504, sentence) from None
+        except RunCancelledError:
+            raise RefusedError(503, "the server is stopping: try again later.", {"retry-after": "1"}) from None
+
+    def _run(self, x: NDArray[np.float32], seconds: float) -> NDArray[np.float64]:
+        return self.recognizer.run(x, time_limit=seconds, cancel=self._cancel)
 
     async def draw(self, request: Request) -> bytes:
         """Give what the network would see of a request's drawing, as a PNG."""
@@ -94,7 +113,7 @@ class Service:
 
     @cached_property
     def _model_bytes(self) -> int:
-        return len(to_bytes(self.recognizer.session.model))
+        return len(self.recognizer.session.data)
 
     def metrics_text(self) -> str:
         """Give all counts as Prometheus reads them."""
@@ -115,11 +134,13 @@ class Service:
         return None
 
     def stop(self) -> None:
-        """Finish what was accepted, but wait for nothing more."""
+        """Finish what was accepted, but wait for nothing more; cancel what then still runs after a while."""
         self._bodies.stop()
+        asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cancel.cancel)
 
     def close(self, seconds: float | None = None) -> None:
-        """End all threads, or leave them alone after so many seconds."""
+        """End all threads, or leave them alone after so many seconds; for what still runs nobody waits any more."""
+        self._cancel.cancel()
         self._pipeline.close(seconds)
 
     @asynccontextmanager

@@ -1,0 +1,211 @@
+#include "float_conv.h"
+
+#include <algorithm>
+
+#include "bits.h"
+
+namespace dabnet {
+namespace {
+
+constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
+
+std::uint64_t filled_up(std::uint64_t filters) { return (filters + 63) / 64 * 64; }
+
+class PlainConv : public Layer {
+   public:
+    PlainConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
+        : conv_(kernels, of), epilogue_(epilogue) {}
+
+    std::uint64_t pieces() const override { return conv_.rows(); }
+    double work() const override { return conv_.work(); }
+    std::uint64_t scratch_bytes() const override {
+        Carver carver;
+        conv_.carve(carver);
+        return carver.bytes();
+    }
+
+    void run(const Job& job) const override {
+        Carver carver(job.scratch);
+        const FloatConv::Scratch scratch = conv_.carve(carver);
+        const Epilogue epilogue = epilogue_.bind(job);
+        if (!conv_.start(job, job.from, job.to, scratch)) return;
+        for (std::size_t row = job.from; row < job.to; ++row) {
+            if (!conv_.make_row(job, row, epilogue, row * conv_.columns(), scratch)) return;
+        }
+    }
+
+   private:
+    FloatConv conv_;
+    EpilogueArrays epilogue_;
+};
+
+}  // namespace
+
+std::uint64_t FloatConv::bytes(const Convolution& of) {
+    return (of.filters * of.taps() + filled_up(of.filters)) * sizeof(float);
+}
+
+FloatConv::FloatConv(const Kernels& kernels, const Convolution& of)
+    : kernels_(kernels),
+      shape_(of),
+      weights_(of.filters * static_cast<std::size_t>(of.taps())),
+      bias_(static_cast<std::size_t>(filled_up(of.filters))) {
+    const std::size_t taps = most_terms(), row = (taps + 7) / 8;
+    for (std::size_t filter = 0; filter < of.filters; ++filter) {
+        const std::size_t group = filter / group_filters();
+        float* to = weights_.data() + group * taps * group_filters() + filter % group_filters();
+        for (std::size_t i = 0; i < taps; ++i, to += group_filters()) {
+            if (of.weight != nullptr) {
+                *to = of.weight[filter * taps + i];
+                continue;
+            }
+            const float value = bits_at(of.bits + filter * row, i, 1) != 0 ? of.scale[filter] : -of.scale[filter];
+            *to = of.offset == nullptr ? value : value + of.offset[filter];
+        }
+    }
+    if (of.bias != nullptr) std::copy(of.bias, of.bias + of.filters, bias_.begin());
+}
+
+// A row of windows looks for inked columns in all rows that it sees.
+double FloatConv::work() const {
+    const auto& [height, width] = shape_.window;
+    const double looked_at = static_cast<double>(height.positions) * static_cast<double>(height.kernel) *
+                             static_cast<double>(shape_.input.width);
+    return shape_.multiply_adds() + looked_at + static_cast<double>(shape_.input.count());
+}
+
+FloatConv::Scratch FloatConv::carve(Carver& carver) const {
+    const std::uint64_t terms = shape_.taps();
+    const Shape& input = shape_.input;
+    return {carver.take<Term>(terms),
+            carver.take<std::size_t>((terms + kPart - 1) / kPart),
+            carver.take<float>(filled_up(shape_.filters)),
+            carver.take<Ink>(input.count()),
+            carver.take<std::uint32_t>(input.positions() * shape_.groups + 1),
+            carver.take<std::uint32_t>(input.width + 1)};
+}
+
+// Most of paper is blank, and a ReLU leaves much that is.
+bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Scratch& scratch) const {
+    const Axis& height = shape_.window.height;
+    const Shape& input = shape_.input;
+    const std::size_t group_channels = shape_.group_channels();
+    std::size_t top = input.height, bottom = 0;
+    for (std::size_t row = from; row < to; ++row) {
+        if (height.first(row) == height.end(row)) continue;
+        top = std::min(top, height.at(row, height.first(row)));
+        bottom = std::max(bottom, height.at(row, height.end(row) - 1) + 1);
+    }
+    const auto* x = job.input<float>();
+    std::uint32_t count = 0;
+    for (std::size_t row = top; row < bottom; ++row) {
+        if (job.is_stopped(input.width * input.channels)) return false;
+        for (std::size_t column = 0; column < input.width; ++column) {
+            const std::size_t position = row * input.width + column;
+            for (std::size_t group = 0; group < shape_.groups; ++group) {
+                const std::size_t at = position * shape_.groups + group;
+                scratch.starts[at] = count;
+                const float* channels = x + at * group_channels;
+                const std::size_t first = column * group_channels;
+                for (std::size_t channel = 0; channel < group_channels; ++channel) {
+                    if (channels[channel] == 0) continue;
+                    scratch.ink[count++] = {channels[channel], static_cast<std::uint32_t>(first + channel)};
+                }
+            }
+            scratch.starts[(position + 1) * shape_.groups] = count;
+        }
+    }
+    return true;
+}
+
+bool FloatConv::make_row(const Job& job, std::size_t row, const Epilogue& epilogue, std::size_t position,
+                         const Scratch& scratch, bool* left_out) const {
+    if (job.is_stopped(shape_.window.height.kernel * shape_.input.width)) return false;
+    find_inked_columns(scratch.starts, row, scratch.inked);
+    for (std::size_t column = 0; column < columns(); ++column, ++position) {
+        const bool blank = is_blank(scratch.inked, column);
+        if (left_out != nullptr) left_out[column] = blank;
+        if (left_out != nullptr && blank) continue;
+        for (std::size_t group = 0; group < shape_.groups && !blank; ++group) {
+            const std::size_t parts = gather(row, column, group, scratch), first = group * group_filters();
+            const std::size_t terms = parts == 0 ? 0 : scratch.ends[parts - 1];
+            if (job.is_stopped(terms * (group_filters() / 8 + 1))) return false;
+            kernels_.float_conv(
+                {scratch.terms, scratch.ends, parts, group_filters(), bias_.data() + first, scratch.sums + first});
+        }
+        if (job.is_stopped(shape_.filters)) return false;
+        end_position(kernels_, epilogue, position, blank ? bias_.data() : scratch.sums);
+    }
+    return true;
+}
+
+// Counts, for each column, those before it that have ink in what a row of windows sees.
+void FloatConv::find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const {
+    const Axis& height = shape_.window.height;
+    const std::size_t columns = shape_.input.width, groups = shape_.groups;
+    std::fill(inked, inked + columns + 1, 0u);
+    for (std::size_t i = height.first(row); i < height.end(row); ++i) {
+        const std::uint32_t* start = starts + height.at(row, i) * columns * groups;
+        for (std::size_t column = 0; column < columns; ++column) {
+            inked[column + 1] |= start[column * groups] != start[(column + 1) * groups];
+        }
+    }
+    for (std::size_t column = 0; column < columns; ++column) inked[column + 1] += inked[column];
+}
+
+bool FloatConv::is_blank(const std::uint32_t* inked, std::size_t column) const {
+    const Axis& width = shape_.window.width;
+    const std::size_t left = width.first(column), right = width.end(column);
+    return left == right || inked[width.at(column, left)] == inked[width.at(column, right - 1) + 1];
+}
+
+// Collects the ink under the window. Returns the number of parts.
+std::size_t FloatConv::gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const {
+    const auto& [height, width] = shape_.window;
+    const std::size_t groups = shape_.groups, channels = shape_.group_channels(), filters = group_filters();
+    const float* group_weights = weights_.data() + group * most_terms() * filters;
+    // Taps that nothing lies between are seen at once.
+    const std::size_t left = width.first(column), right = width.end(column);
+    const std::size_t at_once = groups == 1 && width.dilation == 1 ? right - left : 1;
+    std::size_t count = 0, parts = 0, part = 0;
+    for (std::size_t i = height.first(row); i < height.end(row); ++i) {
+        const std::uint32_t* starts_row = scratch.starts + height.at(row, i) * shape_.input.width * groups;
+        for (std::size_t j = left; j < right; j += at_once) {
+            const std::size_t at = width.at(column, j);
+            const std::uint32_t* start = starts_row + at * groups + group;
+            const std::size_t tap = i * width.kernel + j;
+            for (const Ink *dot = scratch.ink + start[0], *end = scratch.ink + start[at_once]; dot != end; ++dot) {
+                const std::size_t weight = tap * channels + (dot->at - at * channels);
+                if (weight / kPart != part) {
+                    if (count != 0) scratch.ends[parts++] = count;
+                    part = weight / kPart;
+                }
+                scratch.terms[count++] = {dot->x, group_weights + weight * filters};
+            }
+        }
+    }
+    if (count != 0) scratch.ends[parts++] = count;
+    return parts;
+}
+
+std::unique_ptr<Layer> make_float_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue,
+                                       const Window* pool) {
+    // Ink is counted in 32 bits.
+    if (convolution.input.count() > UINT32_MAX || !builder.budget.take(FloatConv::bytes(convolution))) return nullptr;
+    if (pool != nullptr) return make_pooled_conv(builder.kernels, convolution, epilogue, *pool);
+    return std::make_unique<PlainConv>(builder.kernels, convolution, epilogue);
+}
+
+std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolution& convolution,
+                                        const Epilogue& epilogue, const Window* pool) {
+    if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
+    if (convolution.weight != nullptr) return make_float_conv(builder, convolution, epilogue, pool);
+    if (convolution.input.is_bits()) {
+        return has_lut_conv(builder.kernels, convolution) ? make_lut_conv(builder, convolution, epilogue)
+                                                          : make_bit_conv(builder, convolution, epilogue);
+    }
+    return has_sum_conv(convolution) ? make_sum_conv(builder, convolution, epilogue)
+                                     : make_float_conv(builder, convolution, epilogue, nullptr);
+}
+
+}  // namespace dabnet

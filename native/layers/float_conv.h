@@ -1,0 +1,72 @@
+// A convolution of real numbers, which skips blank paper. It is no layer yet: what follows it makes it one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "../scratch.h"
+#include "epilogue.h"
+#include "layers.h"
+
+namespace dabnet {
+
+class FloatConv {
+   public:
+    static std::uint64_t bytes(const Convolution& of);
+
+    // The arrays are copied. One-bit weights are taken as the real numbers that they stand for.
+    FloatConv(const Kernels& kernels, const Convolution& of);
+
+    const Kernels& kernels() const { return kernels_; }
+    std::size_t filters() const { return shape_.filters; }
+    std::size_t rows() const { return shape_.window.height.positions; }
+    std::size_t columns() const { return shape_.window.width.positions; }
+    double work() const;
+
+    // A number that is not 0, and where it stands in its row, among its group's channels.
+    struct Ink {
+        float x;
+        std::uint32_t at;
+    };
+    // The terms of a position, where their parts end, the sums of all filters, the ink, where the ink of each
+    // position's groups starts, and how many columns before each have ink.
+    struct Scratch {
+        Term* terms;
+        std::size_t* ends;
+        float* sums;
+        Ink* ink;
+        std::uint32_t *starts, *inked;
+    };
+    Scratch carve(Carver& carver) const;
+
+    // Lists the ink on the rows that rows [from, to) of positions see; false if the run has to end.
+    bool start(const Job& job, std::size_t from, std::size_t to, const Scratch& scratch) const;
+
+    // Makes a row after `start`; its first position is number `position` of the epilogue's. What of it sees only blank
+    // paper is left out, if asked, and noted. False if the run has to end.
+    bool make_row(const Job& job, std::size_t row, const Epilogue& epilogue, std::size_t position,
+                  const Scratch& scratch, bool* left_out = nullptr) const;
+
+    // Makes a position that sees only blank paper.
+    void make_blank(const Epilogue& epilogue, std::size_t position) const {
+        end_position(kernels_, epilogue, position, bias_.data());
+    }
+
+   private:
+    std::size_t most_terms() const { return static_cast<std::size_t>(shape_.taps()); }
+    std::size_t group_filters() const { return shape_.filters / shape_.groups; }
+    void find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const;
+    bool is_blank(const std::uint32_t* inked, std::size_t column) const;
+    std::size_t gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const;
+
+    const Kernels& kernels_;
+    Convolution shape_;           // its arrays are not looked at any more
+    std::vector<float> weights_;  // (groups, taps, channels of a group, filters of a group)
+    std::vector<float> bias_;
+};
+
+std::unique_ptr<Layer> make_pooled_conv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue,
+                                        const Window& pool);
+
+}  // namespace dabnet

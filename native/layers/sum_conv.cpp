@@ -1,0 +1,187 @@
+#include <algorithm>
+
+#include "../scratch.h"
+#include "bits.h"
+#include "blocks.h"
+#include "epilogue.h"
+#include "layers.h"
+
+namespace dabnet {
+namespace {
+
+constexpr std::size_t kPiece = 4;      // positions
+constexpr std::size_t kPatterns = 16;  // filters whose patterns stand together
+
+// A convolution of real numbers with one-bit weights, by sums of three channels; kernels.h says how inputs and weights
+// stand in memory.
+class SumConv : public Layer {
+   public:
+    static std::uint64_t bytes(const Convolution& of) {
+        const std::uint64_t filters = (of.filters + kBlock - 1) / kBlock * kBlock;
+        return of.window.taps() * groups_of(of) * filters + 3 * filters * sizeof(float) +
+               of.window.positions() * sizeof(std::uint32_t) + of.window.taps() * sizeof(std::size_t);
+    }
+
+    SumConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
+        : kernels_(kernels),
+          shape_(of),
+          groups_(groups_of(of)),
+          map_(of.window, 4 * groups_),
+          work_{(of.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(of.window.positions()), kPiece},
+          patterns_(work_.blocks * patterns_per_block()),
+          scale_(filled_up(of.scale, of.filters)),
+          offset_(filled_up(of.offset, of.filters)),
+          bias_(filled_up(of.bias, of.filters)),
+          epilogue_(epilogue) {
+        make_patterns(of.bits);
+        const auto& [height, width] = of.window;
+        starts_.reserve(work_.units);
+        for (std::size_t row = 0; row < height.positions; ++row) {
+            for (std::size_t column = 0; column < width.positions; ++column) {
+                starts_.push_back(static_cast<std::uint32_t>(map_.start(of.window, row, column)));
+            }
+        }
+    }
+
+    std::uint64_t pieces() const override { return work_.pieces(); }
+    double work() const override {
+        const auto& [height, width] = shape_.window;
+        const double summed = static_cast<double>(height.positions) * static_cast<double>(height.kernel + 1) *
+                              static_cast<double>(map_.columns);
+        return shape_.multiply_adds() + static_cast<double>(shape_.window.extent()) * static_cast<double>(map_.length) +
+               summed;
+    }
+    std::uint64_t scratch_bytes() const override {
+        Carver carver;
+        carve(carver);
+        return carver.bytes();
+    }
+
+    void run(const Job& job) const override {
+        Carver carver(job.scratch);
+        const Scratch scratch = carve(carver);
+        if (!prepare(job, scratch)) return;
+        const Epilogue epilogue = epilogue_.bind(job);
+        SumConvJob sum{};
+        sum.input = scratch.map;
+        sum.starts = starts_.data();
+        sum.runs = map_.runs.data();
+        sum.run_count = map_.runs.size();
+        sum.run_length = map_.run_length / 4;
+        sum.scale = scale_.data();
+        sum.offset = data_or_null(offset_);
+        sum.bias = data_or_null(bias_);
+        sum.sums = offset_.empty() ? nullptr : scratch.sums;
+        sum.epilogue = &epilogue;
+        const std::uint64_t unit_work = patterns_per_block();
+        const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
+        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+            if (job.is_stopped((to - from) * unit_work)) return false;
+            sum.first_position = from;
+            sum.positions = to - from;
+            sum.patterns = patterns_.data() + block * patterns_per_block();
+            sum.first = block * kBlock;
+            kernels_.sum_conv(sum);
+            return true;
+        });
+    }
+
+   private:
+    // The map of sums, each position's sum, the sums of columns, and what a window sums to.
+    struct Scratch {
+        float *map, *position_sums, *column_sums, *sums;
+    };
+    Scratch carve(Carver& carver) const {
+        const std::uint64_t positions = std::uint64_t{map_.rows} * map_.columns;
+        return {carver.take<float>(positions * map_.length), carver.take<float>(positions),
+                carver.take<float>(map_.columns), carver.take<float>(shape_.window.positions())};
+    }
+
+    static std::size_t groups_of(const Convolution& of) { return (of.input.channels + 2) / 3; }
+    std::size_t patterns_per_block() const { return static_cast<std::size_t>(shape_.window.taps()) * groups_ * kBlock; }
+
+    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
+    bool prepare(const Job& job, const Scratch& scratch) const {
+        const auto [first, end] = work_.to_prepare(job);
+        if (first >= end) return true;
+        const auto& [height, width] = shape_.window;
+        const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
+        const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
+            if (job.is_stopped(map_.columns * map_.length)) return false;
+            make_row(job.input<float>(), row, scratch);
+            return true;
+        });
+        if (!goes_on) return false;
+        for (std::size_t row = first_row; row < end_row && !offset_.empty(); ++row) {
+            if (job.is_stopped((height.kernel + 1) * map_.columns)) return false;
+            sum_windows(shape_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
+                        scratch.sums + row * width.positions);
+        }
+        return true;
+    }
+
+    // The first of 3 weights says whether the sum is subtracted; the others, whether they differ from it. Channels that
+    // are not there count as the last one.
+    void make_patterns(const std::uint8_t* bits) {
+        const std::size_t taps = static_cast<std::size_t>(shape_.window.taps()), channels = shape_.input.channels;
+        const std::size_t row = (taps * channels + 7) / 8;
+        for (std::size_t filter = 0; filter < shape_.filters; ++filter, bits += row) {
+            std::uint8_t* patterns =
+                patterns_.data() + filter / kPatterns * taps * groups_ * kPatterns + filter % kPatterns;
+            for (std::size_t tap = 0; tap < taps; ++tap) {
+                for (std::size_t channel = 0; channel < channels; channel += 3, patterns += kPatterns) {
+                    const std::size_t count = std::min<std::size_t>(channels - channel, 3);
+                    unsigned three = bits_at(bits, tap * channels + channel, count);
+                    for (std::size_t i = count; i < 3; ++i) three |= (three >> (count - 1) & 1) << i;
+                    const unsigned is_minus = ~three & 1;
+                    const unsigned which = ((three ^ three >> 1) & 1) | ((three ^ three >> 2) & 1) << 1;
+                    *patterns = static_cast<std::uint8_t>(is_minus << 7 | which);
+                }
+            }
+        }
+    }
+
+    // Makes the sums of a row of the padded map, and each position's sum.
+    void make_row(const float* x, std::size_t row, const Scratch& scratch) const {
+        const auto& [height, width] = shape_.window;
+        const Shape& input = shape_.input;
+        const bool is_row_inside = row >= height.before && row - height.before < input.height;
+        for (std::size_t column = 0; column < map_.columns; ++column) {
+            const std::size_t at = row * map_.columns + column;
+            float* sums = scratch.map + at * map_.length;
+            scratch.position_sums[at] = 0;
+            if (is_row_inside && column >= width.before && column - width.before < input.width) {
+                const std::size_t position = (row - height.before) * input.width + (column - width.before);
+                kernels_.make_sums(x + position * input.channels, input.channels, sums);
+                for (std::size_t group = 0; group < groups_ && !offset_.empty(); ++group) {
+                    scratch.position_sums[at] += sums[4 * group];
+                }
+            } else {
+                std::fill(sums, sums + map_.length, 0.0f);
+            }
+        }
+    }
+
+    const Kernels& kernels_;
+    Convolution shape_;   // its arrays are not looked at any more
+    std::size_t groups_;  // of 3 channels
+    PaddedMap map_;
+    Blocks work_;
+    std::vector<std::uint8_t> patterns_;
+    std::vector<float> scale_, offset_, bias_;
+    std::vector<std::uint32_t> starts_;
+    EpilogueArrays epilogue_;
+};
+
+}  // namespace
+
+bool has_sum_conv(const Convolution& convolution) {
+    return convolution.groups == 1 && convolution.window.extent() <= UINT32_MAX / (2 * convolution.input.channels + 8);
+}
+
+std::unique_ptr<Layer> make_sum_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue) {
+    if (!builder.budget.take(SumConv::bytes(convolution))) return nullptr;
+    return std::make_unique<SumConv>(builder.kernels, convolution, epilogue);
+}
+
+}  // namespace dabnet

@@ -1,0 +1,50 @@
+// What a value between two steps is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dabnet {
+
+// What one number of a value is stored as. The runtime makes f32 and bit; u8 and u4 are for quantized activations.
+enum class ElementType : std::uint8_t { f32, u8, u4, bit };
+
+constexpr const char* name_of(ElementType type) {
+    return type == ElementType::f32 ? "f32" : type == ElementType::u8 ? "u8" : type == ElementType::u4 ? "u4" : "bit";
+}
+
+// Values are NHWC: position after position, all channels of a position together. Bits of a position start at a word of
+// 64, the first channel in its lowest bit, and unused bits are 0.
+//
+// Counts that have not met a budget yet have 64 bits: a small file can describe more than an address space holds.
+struct Shape {
+    std::size_t channels;
+    std::size_t height;
+    std::size_t width;
+    ElementType type = ElementType::f32;
+
+    bool is_bits() const { return type == ElementType::bit; }
+    Shape as(ElementType other) const { return {channels, height, width, other}; }
+    bool operator==(const Shape& other) const {
+        return channels == other.channels && height == other.height && width == other.width && type == other.type;
+    }
+
+    std::size_t words() const { return (channels + 63) / 64; }  // of bits, at a position
+    std::uint64_t positions() const { return std::uint64_t{height} * width; }
+    std::uint64_t count() const { return channels * positions(); }
+    std::uint64_t bytes() const {
+        switch (type) {
+            case ElementType::f32:
+                return count() * sizeof(float);
+            case ElementType::u8:
+                return count();
+            case ElementType::u4:
+                return (std::uint64_t{channels} + 1) / 2 * positions();
+            case ElementType::bit:
+                break;
+        }
+        return positions() * words() * sizeof(std::uint64_t);
+    }
+};
+
+}  // namespace dabnet
