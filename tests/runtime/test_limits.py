@@ -185,7 +185,10 @@ def test_ctrl_c_ends_a_recognition_at_once(tmp_path: Path) -> None:
             assert process.poll() is None, process.communicate()
             begun = time.monotonic()
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)
+            try:
+                _, errors = process.communicate(timeout=20)
+            finally:
+                process.kill()
             times.append(time.monotonic() - begun)
         assert process.returncode != 0
         assert "Traceback" not in errors
