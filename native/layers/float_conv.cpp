@@ -55,8 +55,9 @@ FloatConv::FloatConv(const Kernels& kernels, const Convolution& of)
         const std::size_t group = filter / group_filters();
         float* to = weights_.data() + group * taps * group_filters() + filter % group_filters();
         for (std::size_t i = 0; i < taps; ++i, to += group_filters()) {
-            if (of.weight != nullptr) {
-                *to = of.weight[filter * taps + i];
+            if (of.bits == nullptr) {
+                *to = of.weight != nullptr ? of.weight[filter * taps + i]
+                                           : static_cast<float>(of.int8[filter * taps + i]) * of.scale[filter];
                 continue;
             }
             const float value = bits_at(of.bits + filter * row, i, 1) != 0 ? of.scale[filter] : -of.scale[filter];
@@ -199,7 +200,7 @@ std::unique_ptr<Layer> make_float_conv(const Builder& builder, const Convolution
 std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolution& convolution,
                                         const Epilogue& epilogue, const Window* pool) {
     if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
-    if (convolution.weight != nullptr) return make_float_conv(builder, convolution, epilogue, pool);
+    if (convolution.bits == nullptr) return make_float_conv(builder, convolution, epilogue, pool);
     if (convolution.input.is_bits()) {
         return has_lut_conv(builder.kernels, convolution) ? make_lut_conv(builder, convolution, epilogue)
                                                           : make_bit_conv(builder, convolution, epilogue);

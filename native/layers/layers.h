@@ -27,6 +27,8 @@ struct Convolution {
 
     // Real weights, (filters, kernel height, kernel width, channels of a group) ...
     const float* weight;
+    // ... or 8 bits each, and a scale, whose products are taken as real weights ...
+    const std::int8_t* int8;
     // ... or one bit each, a row of bytes for each filter in the same order, and a scale.
     const std::uint8_t* bits;
     const float* scale;

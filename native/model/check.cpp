@@ -155,13 +155,16 @@ class NodeCheck {
         if (node_.pad_value > 1 || (node_.pad_value == 1 && !input().is_bits())) {
             return fail("a padded tap cannot hold " + text(node_.pad_value) + " here");
         }
-        const bool has_weight = tensor("weight") != nullptr, has_bits = tensor("bits") != nullptr;
-        if (has_weight == has_bits || has_bits != (tensor("scale") != nullptr)) {
+        const bool has_weight = tensor("weight") != nullptr, has_int8 = tensor("int8") != nullptr;
+        const bool has_bits = tensor("bits") != nullptr;
+        if (has_weight + has_int8 + has_bits != 1 || has_weight == (tensor("scale") != nullptr)) {
             return fail("it needs either 'weight', or 'bits' and 'scale'");
         }
-        if (has_weight && (input().is_bits() || tensor("middle") != nullptr)) {
-            return fail("weights of 32 bits take real numbers, and have no 'middle'");
+        if (!has_bits && (input().is_bits() || tensor("middle") != nullptr)) {
+            return fail("weights of " + std::string(has_int8 ? "8" : "32") +
+                        " bits take real numbers, and have no 'middle'");
         }
+        if (has_int8 && model_.version < 2) return fail("weights of 8 bits need version 2 of the format");
         if (has_bits && taps() > kMostOneBitTaps) {
             return fail("a one-bit filter has more than " + grouped(kMostOneBitTaps) + " weights");
         }
@@ -224,9 +227,10 @@ class NodeCheck {
             case Op::kConv: {
                 const std::uint64_t group_channels = channels / node_.groups;
                 return take("weight", {filters, node_.kernel[0], node_.kernel[1], group_channels}, node_.weight) &&
+                       take_int8({filters, node_.kernel[0], node_.kernel[1], group_channels}) &&
                        take_bits("bits", {filters, (taps() + 7) / 8}, taps(), node_.bits) &&
                        take("scale", {filters}, node_.scale) && take("middle", {filters}, node_.offset) &&
-                       take("bias", {filters}, node_.bias);
+                       take("bias", {filters}, node_.bias) && check_int8_scale();
             }
             case Op::kSign:
                 return take("threshold", {channels}, node_.threshold, true) &&
@@ -246,8 +250,8 @@ class NodeCheck {
         if (found == nullptr) return true;
         found->is_used = true;
         if (found->type == type && found->shape == wanted) return true;
-        return fail(std::string("'") + name + "' is " + found->type_name() + " " + found->shape_text() +
-                    ", and has to be " + (std::strcmp(type, "F32") == 0 ? "float32 " : "uint8 ") + shape_text(wanted));
+        return fail(std::string("'") + name + "' is " + Tensor::type_name(found->type) + " " + found->shape_text() +
+                    ", and has to be " + Tensor::type_name(type) + " " + shape_text(wanted));
     }
 
     bool take(const char* name, const std::vector<std::uint64_t>& wanted, const float*& array,
@@ -267,6 +271,21 @@ class NodeCheck {
         model_.copies.push_back(std::make_unique<float[]>(count));
         std::memcpy(model_.copies.back().get(), data, count * sizeof(float));
         return model_.copies.back().get();
+    }
+
+    bool take_int8(const std::vector<std::uint64_t>& wanted) {
+        Tensor* found = nullptr;
+        if (!find("int8", "I8", wanted, found)) return false;
+        if (found != nullptr) node_.int8 = reinterpret_cast<const std::int8_t*>(found->data);
+        return true;
+    }
+
+    // The products with whole numbers of 8 bits have to be finite, too.
+    bool check_int8_scale() {
+        for (std::size_t i = 0; node_.int8 != nullptr && i < node_.filters; ++i) {
+            if (!std::isfinite(node_.scale[i] * 128.0f)) return fail("'scale' makes weights that are not finite");
+        }
+        return true;
     }
 
     bool take_bits(const char* name, const std::vector<std::uint64_t>& wanted, std::uint64_t bits,

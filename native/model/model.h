@@ -48,6 +48,7 @@ struct Node {
     double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 
     const float* weight = nullptr;       // (filters, kernel height, kernel width, channels of a group)
+    const std::int8_t* int8 = nullptr;   // the same in 8 bits, to be multiplied by `scale`
     const std::uint8_t* bits = nullptr;  // (filters, bytes)
     const float* scale = nullptr;        // (filters), or (channels) of an affine
     const float* offset = nullptr;       // (filters); the file calls it "middle"
@@ -70,6 +71,7 @@ struct Model {
     bool has_raster = false;
     Raster raster{};
     double temperature = 1;
+    int version = 1;  // of the file's format
 
     std::vector<std::unique_ptr<float[]>> copies;  // of arrays that are not aligned in the file
 

@@ -10,7 +10,7 @@
 namespace dabnet {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kNewestVersion = 2;
 
 // The settings of nodes, and which kinds have them.
 enum Setting : unsigned {
@@ -196,17 +196,19 @@ bool read_raster(Json raster, Model& model, Problem& problem) {
     return model.has_raster || problem.bad_model("its way to rasterize is not a size, a margin and a pen.");
 }
 
-bool check_version(Json about, Problem& problem) {
+bool check_version(Json about, Model& model, Problem& problem) {
     Json settings, version;
     if (about.find("settings", settings)) {
         return problem.bad_model("it holds the weights of a network that is not packed yet: dabnet export packs it.");
     }
     std::uint64_t number = 0;
     const bool is_there = about.find("version", version);
-    if (is_there && version.integer(kVersion, number) && number == kVersion) return true;
+    if (is_there && version.integer(kNewestVersion, number) && number >= 1) {
+        model.version = static_cast<int>(number);
+        return true;
+    }
     const std::string found = is_there ? version.describe(40) : "None";
-    return problem.bad_model("its format is version " + found + ", and this dabnet reads " + std::to_string(kVersion) +
-                             ".");
+    return problem.bad_model("its format is version " + found + ", and this dabnet reads 1 and 2.");
 }
 
 bool check_entries(Json about, Problem& problem) {
@@ -269,7 +271,7 @@ bool read_description(Container& container, Model& model, Problem& problem) {
     const Json about = document.root();
     if (!about.is_object()) return problem.bad_model("its description is not a JSON object.");
     Json input, nodes, entry;
-    if (!check_version(about, problem) || !check_entries(about, problem)) return false;
+    if (!check_version(about, model, problem) || !check_entries(about, problem)) return false;
     about.find("input", input);
     about.find("nodes", nodes);
     if (!read_nodes(nodes, model, problem)) return false;

@@ -116,9 +116,9 @@ bool read_header(Json header, Container& container, bool& is_described, Problem&
 
 }  // namespace
 
-std::string Tensor::type_name() const {
+std::string Tensor::type_name(std::string_view type) {
     const Type* known = find_type(type);
-    return known == nullptr || known->numpy == nullptr ? type : known->numpy;
+    return known == nullptr || known->numpy == nullptr ? std::string(type) : known->numpy;
 }
 
 std::string Tensor::shape_text() const { return dabnet::shape_text(shape); }

@@ -22,7 +22,7 @@ struct Tensor {
     bool is_used = false;
 
     // As numpy writes them: "float32", "(2, 3)".
-    std::string type_name() const;
+    static std::string type_name(std::string_view type);
     std::string shape_text() const;
 };
 

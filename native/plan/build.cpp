@@ -60,6 +60,7 @@ class NetworkBuilder {
                                       node.groups,
                                       node.pad_value != 0,
                                       node.weight,
+                                      node.int8,
                                       node.bits,
                                       node.scale,
                                       node.offset,

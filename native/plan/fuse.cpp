@@ -79,7 +79,7 @@ class Fusing {
     // Lets a convolution of real weights pool its numbers, if nobody else wants them.
     bool fuse_pool(Step& step, Value& last) {
         const Value user = only_user(last);
-        if (!is(user, Op::kMaxPool) || step.node->weight == nullptr || step.added != kNoValue || !step.signs.empty()) {
+        if (!is(user, Op::kMaxPool) || step.node->bits != nullptr || step.added != kNoValue || !step.signs.empty()) {
             return false;
         }
         const Node& pool = node(user);

@@ -181,6 +181,7 @@ Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, c
                                   groups,
                                   input.is_bits() && random.one_in(2),
                                   or_null(weight),
+                                  nullptr,
                                   is_one_bit ? bits.data() : nullptr,
                                   scale.data(),
                                   or_null(offset),

@@ -117,6 +117,7 @@ const char* const kWords[] = {
     "concat",
     "flatten",
     ".weight",
+    ".int8",
     ".bits",
     ".scale",
     ".middle",

@@ -170,6 +170,21 @@ def base_models() -> list[Model]:
         Model(
             (8, 7, 6),
             (
+                Conv(
+                    inputs=(0,),
+                    filters=4,
+                    kernel=(3, 2),
+                    padding=(1, 0, 1, 1),
+                    int8=rng.integers(-127, 128, (4, 3, 2, 8)).astype(np.int8),
+                    scale=floats(4),
+                    bias=floats(4),
+                ),
+                MaxPool(inputs=(1,), kernel=(2, 2)),
+            ),
+        ),
+        Model(
+            (8, 7, 6),
+            (
                 Sign(inputs=(0,), threshold=floats(8)),
                 Conv(inputs=(1,), filters=4, kernel=(3, 3), bits=bits(4, 72), scale=floats(4), middle=floats(4)),
             ),
@@ -261,6 +276,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from places(value[key])
 
 
+TYPES = {"uint8": "U8", "int8": "I8", "float32": "F32"}
 MOST_FITTED = 60
 """Nodes: each is checked with those before it."""
 
@@ -280,11 +296,11 @@ def refit(rng: random.Random, parts: Parts) -> None:
         del settings["op"]
         inputs = [shapes[value] for value in settings["inputs"]]
         names = [name for name in kind.array_names() if f"{at}.{name}" in parts.tensors or kind in (Affine, PRelu)]
-        if kind is Conv and (inputs[0].is_signs or "weight" not in names):
+        if kind is Conv and (inputs[0].is_signs or not {"weight", "int8"} & set(names)):
             names = ["bits", "scale", *(name for name in names if name in ("middle", "bias"))]
         arrays = {name: draw_array(rng, kind(**settings), name, inputs[0]) for name in names}
         fitted |= {
-            f"{at}.{name}": Tensor("U8" if array.dtype == np.uint8 else "F32", list(array.shape), array.tobytes())
+            f"{at}.{name}": Tensor(TYPES[array.dtype.name], list(array.shape), array.tobytes())
             for name, array in arrays.items()
         }
         nodes.append(kind(**(settings | arrays)))
@@ -301,7 +317,7 @@ def draw_array(rng: random.Random, node: Node, name: str, given: Shape) -> NDArr
     bits = 0
     if isinstance(node, Conv):
         shape = (node.filters,)
-        if name == "weight":
+        if name in ("weight", "int8"):
             shape = (node.filters, *node.kernel, given.channels // node.groups)
         if name == "bits":
             bits = node.taps(given)
@@ -312,7 +328,8 @@ def draw_array(rng: random.Random, node: Node, name: str, given: Shape) -> NDArr
     if bits:
         ones = np.frombuffer(rng.randbytes(prod(shape) * bits), dtype=np.uint8) < 128
         return pack(ones.reshape(*shape, bits))
-    return np.frombuffer(rng.randbytes(prod(shape)), dtype=np.uint8).astype(np.float32).reshape(shape) / 64 - 2
+    numbers = np.frombuffer(rng.randbytes(prod(shape)), dtype=np.uint8).reshape(shape)
+    return numbers.view(np.int8) if name == "int8" else numbers.astype(np.float32) / 64 - 2
 
 
 # Changes of what a file says, which keep it a safetensors file.

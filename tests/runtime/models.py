@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
+from dabnet.packed.int8 import round_filters
 from dabnet.packed.nodes import (
     MAX_SIDE,
     AdaptiveAvgPool,
@@ -74,6 +75,10 @@ def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, large
     bias = floats(rng, filters) if draw(st.booleans()) else None
     if not one_bit:
         weight = floats(rng, filters, *window["kernel"], shape.channels // groups)
+        if draw(st.booleans()):
+            int8, scale = round_filters(weight)
+            settings: dict[str, Any] = {"groups": groups, "int8": int8, "scale": scale, "bias": bias, **window}
+            return Conv(inputs=(value,), filters=filters, **settings)
         return Conv(inputs=(value,), filters=filters, groups=groups, weight=weight, bias=bias, **window)
     return Conv(
         inputs=(value,),

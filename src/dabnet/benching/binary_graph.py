@@ -81,8 +81,7 @@ def _(node: Conv, shapes: list[Shape], x: Value) -> Value:
     if node.groups > 1:
         raise UnsupportedError("a binary graph has no convolutions in groups.")
     if node.bits is None:
-        assert node.weight is not None
-        y = ops.convolution(x, node.weight.transpose(0, 3, 1, 2), *window)
+        y = ops.convolution(x, node.real_weight().transpose(0, 3, 1, 2), *window)
     else:
         assert node.scale is not None
         ones = unpack(node.bits, node.taps(shapes[0])).reshape(taps).transpose(0, 3, 1, 2)

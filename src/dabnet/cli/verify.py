@@ -120,6 +120,8 @@ def _print(console: Console, found: Verification) -> None:
     if found.torch_right is not None and found.packed_right is not None:
         in_torch, packed = found.torch_right / found.sketches, found.packed_right / found.sketches
         console.print(f"Right: {in_torch:.2%} in torch, {packed:.2%} packed.")
+    if found.has_int8:
+        console.print("Its real weights have 8 bits: layers are compared with these, classes with torch's weights.")
     for item in found.disagreements:
         console.print(printable(f"  {item}"))
     console.print(

@@ -164,9 +164,9 @@ def _conv(graph: Graph, node: Conv, x: Value) -> str:
 
 def _filters(node: Conv, shape: Shape) -> NDArray[np.float32]:
     """Give the weights as real numbers: (filters, input channels of a group, kernel height, kernel width)."""
-    weight = node.weight
-    if weight is None:
-        assert node.bits is not None
+    if node.bits is None:
+        weight = node.real_weight()
+    else:
         assert node.scale is not None
         middle = np.zeros_like(node.scale) if node.middle is None else node.middle
         ones = unpack(node.bits, node.taps(shape))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dabnet._files import write_beside
 from dabnet.exporting.lower import lower
 from dabnet.packed import to_bytes
+from dabnet.packed.int8 import store_real_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from dabnet.packed import Model
+    from dabnet.packed.int8 import RealWeights
 
 
 def export(
@@ -25,6 +27,7 @@ def export(
     labels: Sequence[str] | None = None,
     *,
     raster: dict[str, float] | None = None,
+    real_weights: RealWeights = "float32",
 ) -> Model:
     """Write a network as a packed model, one safetensors file that `dabnet.runtime.Session` runs; give the model back.
 
@@ -35,6 +38,7 @@ def export(
         input_size: channels, height and width of a sketch. The file is for this size.
         labels: the classes' names in the order of the logits.
         raster: how to draw a sketch for it, `Raster.to_dict()`.
+        real_weights: how weights that are not binary are stored, "float32" or "int8": a quarter of the bytes, rounded.
 
     >>> import tempfile
     >>> from dabnet.networks.catalog import build
@@ -44,6 +48,6 @@ def export(
     >>> model.input_size, model.answers
     ((1, 32, 32), 10)
     """
-    model = lower(net, input_size, labels or (), raster).model
+    model = store_real_weights(lower(net, input_size, labels or (), raster).model, real_weights)
     write_beside(Path(path), to_bytes(model))
     return model

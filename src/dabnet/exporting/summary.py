@@ -21,6 +21,7 @@ from dabnet.exporting.lower import lower
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.packed import to_bytes
+from dabnet.packed.int8 import RealWeights, store_real_weights
 
 BYTES_A_FLOAT = 4
 
@@ -110,6 +111,7 @@ def summary(
     labels: Sequence[str] | None = None,
     *,
     raster: dict[str, float] | None = None,
+    real_weights: RealWeights = "float32",
 ) -> Summary:
     """Run one blank sketch of `input_size` through a network and tell what each layer is and costs.
 
@@ -147,7 +149,7 @@ def summary(
     not_counted = {row.name: why for module, row in layers.items() if (why := _why_not_counted(module, row))}
     float_bytes = BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point())
     try:
-        model = lower(net, input_size, labels or (), raster).model
+        model = store_real_weights(lower(net, input_size, labels or (), raster).model, real_weights)
     except UnsupportedError as problem:
         return Summary(rows, float_bytes, sum(row.bytes for row in rows), str(problem).rstrip("."), not_counted)
     for row in rows:

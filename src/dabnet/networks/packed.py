@@ -74,6 +74,9 @@ def _unpack(node: Node, shape: Shape) -> Arrays:
         if not shape.is_signs:  # then the two values take the place of the signs, and all is as with real weights
             middle = arrays.pop("middle", torch.zeros(node.filters))
             arrays["weight"] = arrays.pop("scale")[:, None, None, None] * arrays["weight"] + middle[:, None, None, None]
+    if isinstance(node, Conv) and node.int8 is not None:
+        arrays["weight"] = torch.from_numpy(node.real_weight())
+        del arrays["int8"], arrays["scale"]
     if isinstance(node, Conv):
         arrays["weight"] = arrays["weight"].permute(0, 3, 1, 2)  # channels last, which is the faster way
     return arrays

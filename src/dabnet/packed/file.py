@@ -84,6 +84,6 @@ def _read_node(described: dict[str, Any]) -> dict[str, Any]:
 
 def _read_array(entry: dict[str, Any], data: bytes, start: int) -> NDArray[Any]:
     begin, end = entry["data_offsets"]
-    dtype: np.dtype[Any] = np.dtype({"F32": "<f4", "U8": "u1"}[entry["dtype"]])
+    dtype: np.dtype[Any] = np.dtype({"F32": "<f4", "I8": "i1", "U8": "u1"}[entry["dtype"]])
     count = (end - begin) // dtype.itemsize
     return np.frombuffer(data, dtype, count, start + begin).reshape(entry["shape"]).copy()

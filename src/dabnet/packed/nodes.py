@@ -93,7 +93,7 @@ class Windowed(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Conv(Windowed):
-    """A convolution. Its weights are `weight`, or one bit each: +1 where `bits` has 1, -1 elsewhere.
+    """A convolution. Its weights are `weight`, `int8` times `scale`, or one bit each: +1 where `bits` has 1, else -1.
 
     With one-bit weights s, of signs x and of real numbers x alike:
 
@@ -107,11 +107,21 @@ class Conv(Windowed):
     groups: int = 1
     pad_value: int = 0
     weight: NDArray[np.float32] | None = array()
+    int8: NDArray[np.int8] | None = array()
+    """In the shape of `weight`: real weights as whole numbers, one `scale` per filter; each product is rounded once."""
     bits: NDArray[np.uint8] | None = array()
     """(filters, bytes): a filter's bits in order, the first in a byte's lowest bit; the last byte is filled with 0."""
     scale: NDArray[np.float32] | None = array()
     middle: NDArray[np.float32] | None = array()
     bias: NDArray[np.float32] | None = array()
+
+    def real_weight(self) -> NDArray[np.float32]:
+        """Return the weights of 32 bits, or those that weights of 8 bits stand for."""
+        if self.int8 is None:
+            assert self.weight is not None
+            return self.weight
+        assert self.scale is not None
+        return self.int8.astype(np.float32) * self.scale[:, None, None, None]
 
     def taps(self, shape: Shape) -> int:
         """Count a filter's weights."""

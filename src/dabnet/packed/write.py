@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
+from dabnet.packed.nodes import Conv
+
 if TYPE_CHECKING:
     from dabnet.packed.model import Model
 
-VERSION = 1
+INT8_VERSION = 2
+"""The format's version of models with weights of 8 bits; all others are written as version 1."""
 
 
 def to_bytes(model: Model) -> bytes:
@@ -26,7 +29,8 @@ def to_bytes(model: Model) -> bytes:
 
 def write(model: Model, *, ensure_ascii: bool) -> bytes:
     """Return a model as the bytes of a file, if need be with escapes for what UTF-8 cannot hold."""
-    about: dict[str, Any] = {"version": VERSION, "input": list(model.input_size)}
+    has_int8 = any(isinstance(node, Conv) and node.int8 is not None for node in model.nodes)
+    about: dict[str, Any] = {"version": INT8_VERSION if has_int8 else 1, "input": list(model.input_size)}
     about["nodes"] = [{"op": node.OP, **node.settings()} for node in model.nodes]
     if model.labels:
         about["labels"] = list(model.labels)

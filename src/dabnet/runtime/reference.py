@@ -89,8 +89,7 @@ def _(node: Conv, x: Value) -> Value:
 def _weights(node: Conv, count: int, is_signs: bool) -> Value:
     """Give the weights as (filters, weights): signs for signs, and else numbers."""
     if node.bits is None:
-        assert node.weight is not None
-        return node.weight.reshape(node.filters, -1).astype(np.float64)
+        return node.real_weight().reshape(node.filters, -1).astype(np.float64)
     signs = np.where(unpack(node.bits, count), 1, -1)
     if is_signs:
         return signs

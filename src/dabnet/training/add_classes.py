@@ -145,8 +145,8 @@ def read_head(model: Model) -> tuple[Tensor, Tensor]:
     at_zero = session.run(np.zeros((1, width, 1, 1), dtype=np.float32)).astype(np.float64)
     at_one = session.run(np.eye(width, dtype=np.float32)[:, :, None, None]).astype(np.float64)
     weight = (at_one - at_zero).T
-    if isinstance(last, Conv) and last.weight is not None:
-        weight = last.weight[:, 0, 0].astype(np.float64)  # exactly
+    if isinstance(last, Conv) and last.bits is None:
+        weight = last.real_weight()[:, 0, 0].astype(np.float64)  # exactly
     return torch.from_numpy(weight.copy()), torch.from_numpy(at_zero[0])
 
 
