@@ -72,7 +72,7 @@ def _show(files: list[Path], folder: Path) -> list[str]:
 KINDS = {
     "picture": Kind(mutations.change_picture, 44, ".png", 25, _recognize),
     "svg": Kind(mutations.change_svg, 20, ".svg", 25, _recognize),
-    "line": Kind(mutations.change_line, 20, ".json", 25, _recognize),
+    "line": Kind(mutations.change_line, 20, ".ndjson", 25, _recognize),
     "zip": Kind(mutations.change_zip, 5, ".zip", 1, _prepare),
     "npz": Kind(mutations.change_arrays, 7, ".npz", 1, _prepare),
     "parquet": Kind(mutations.change_set, 4, ".parquet", 1, _show),
@@ -166,6 +166,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50_000, help="files in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--only", choices=KINDS, help="files of this kind only, as many as it has in all")
     parser.add_argument("--work", nargs=3, metavar=("KIND", "START", "STOP"), help="try these in this process")
     arguments = parser.parse_args()
     if arguments.work:
@@ -173,7 +174,7 @@ def main() -> None:
         print(json.dumps(work(name, int(start), int(stop), arguments.seed)))
         return
     begun = time.monotonic()
-    listed = list(tasks(arguments.count))
+    listed = [task for task in tasks(arguments.count) if arguments.only in (None, task[0])]
     codes: dict[str, Counter[str]] = {name: Counter() for name in KINDS}
     slowest, growth = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0)
     problems: list[str] = []

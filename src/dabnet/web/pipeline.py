@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import threading
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PATIENCE = 0.0003
 """Seconds to wait for drawings that are being read."""
-READERS = 2
-"""Threads that read strokes, and as many for what may take long: pictures do not hold up the strokes of others."""
+READERS = (2, max(1, (os.cpu_count() or 1) // 2))
+"""Threads that read strokes, and threads that read what may take long: pictures neither hold up the strokes of others
+nor take all cores."""
 RUNNERS = 2
 """Batches that run side by side: while one hands its answers over, the other keeps the cores busy."""
 
@@ -79,8 +81,8 @@ class Pipeline:
         self._begun: dict[int, float] = {}  # when each thread that works began
         self._readers = [
             threading.Thread(target=self._read_all, args=(queue,), name="reader", daemon=True)
-            for queue in self._unread
-            for _ in range(READERS)
+            for queue, count in zip(self._unread, READERS, strict=True)
+            for _ in range(count)
         ]
         self._runners = [threading.Thread(target=self._run_all, name="network", daemon=True) for _ in range(RUNNERS)]
         for thread in (*self._readers, *self._runners):
@@ -104,8 +106,9 @@ class Pipeline:
     def close(self, seconds: float | None = None) -> None:
         """Finish what was handed in, and end the threads; those that need longer are left to die with the process."""
         until = math.inf if seconds is None else perf_counter() + seconds
-        for queue in self._unread * READERS:
-            queue.put(None)
+        for queue, count in zip(self._unread, READERS, strict=True):
+            for _ in range(count):
+                queue.put(None)
         for thread in self._readers:
             thread.join(None if seconds is None else max(0.0, until - perf_counter()))
         for _ in self._runners:
