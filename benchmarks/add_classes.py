@@ -103,8 +103,8 @@ def add_once(base: Path, drawings: Path, output: Path, threads: int) -> tuple[di
 
 
 def measure(
-    base: Path, sketches: SketchSet, group: tuple[str, ...], repeats: int, threads: int, before: Answers,
-    old_rows: NDArray[np.int64],
+    base: Path, sketches: SketchSet, group: tuple[str, ...], repeats: int, threads: int, old: SketchSet,
+    old_rows: NDArray[np.int64], before: Answers,
 ) -> dict[str, Any]:  # fmt: skip
     """Add a group of classes several times, each from other drawings."""
     numbers = [sketches.classes.index(name) for name in group]
@@ -122,7 +122,7 @@ def measure(
             path = Path(folder, "added", "model.safetensors")
             labels = list(read_model(path).labels)
             answers = ask(path, sketches, tested)
-            after = ask(path, sketches, old_rows).right
+            after = ask(path, old, old_rows).right
         found["among"].append(answers.right_among([labels.index(name) for name in group]))
         found["whole"].append(answers.right)
         found["after"].append(after)
@@ -174,12 +174,12 @@ def main() -> None:
     has_label = np.array(match_classes(old.classes, read_model(arguments.base).labels))[old.labels] >= 0
     old_rows = np.flatnonzero(has_label & (old.folds == 0))
     with console.status("testing the old classes"):
-        before = ask(arguments.base, old, old_rows)
+        tested = (old, old_rows, ask(arguments.base, old, old_rows))
     results: dict[str, Any] = {}
     table = Table("five new classes", "among themselves", "in the whole vocabulary", "old: before", "lost", "minutes")
     for name, group in GROUPS.items():
         with console.status(f"adding {', '.join(group)}"):
-            found = measure(arguments.base, sketches, group, arguments.repeats, arguments.threads, before, old_rows)
+            found = measure(arguments.base, sketches, group, arguments.repeats, arguments.threads, *tested)
         results[name] = found
         keys = ("among_themselves", "in_whole_vocabulary", "old_before", "old_lost")
         shares = [f"{found[key]['share']:.1%} ± {found[key]['error']:.1%}" for key in keys]

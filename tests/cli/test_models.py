@@ -6,11 +6,14 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
-from dabnet.packed import find_model, model_names, read_model
+from dabnet.packed import find_model, model_names, read_model, to_bytes
 from dabnet.packed.cards import read_card
 
 
@@ -65,6 +68,18 @@ def test_classes_are_listed_one_per_line_and_as_json(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.splitlines() == labels
     assert run("classes", str(find_model("tuberlin")), "--json") == 0
     assert json.loads(capsys.readouterr().out) == labels
+
+
+def test_labels_of_strangers_are_printed_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = fresh_model("resnet18", 2, width=0.125, input_size=32)
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(to_bytes(replace(model, labels=("cat\x1b[2J", "dog\ncow"))))
+    assert run("classes", str(path)) == 0
+    assert capsys.readouterr().out == "cat\\x1b[2J\ndog\\ncow\n"
+    assert run("classes", str(path), "--json") == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert json.loads(said) == ["cat\x1b[2J", "dog\ncow"]
 
 
 def test_classes_are_in_columns_on_a_terminal() -> None:

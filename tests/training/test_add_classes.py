@@ -97,6 +97,8 @@ def test_a_class_is_added_and_a_known_one_gets_better_by_the_command(drawings: P
     recognizer = Recognizer.load(folder / "model.safetensors")
     strokes = [spiral(np.random.default_rng([7, i])) for i in range(5)]
     assert sum(recognizer.recognize([stroke], top=1)[0][0] == "spiral" for stroke in strokes) >= 4
+    walks = [np.random.default_rng([8, i]).normal(size=(80, 2)).cumsum(axis=0).tolist() for i in range(40)]
+    assert np.mean([recognizer.recognize([walk], top=1)[0][1] for walk in walks]) < 0.3
 
 
 def test_classes_are_added_to_what_was_added(
@@ -122,9 +124,12 @@ def test_the_rows_are_where_the_loss_is_least(seed: int, known: int) -> None:
     made_up, labels = torch.randn(5 * 6, 4, generator=rng, dtype=torch.float64), torch.arange(5).repeat_interleave(6)
     targets = torch.arange(len(places)).repeat_interleave(3)
     views = torch.randn(2, len(targets), 4, generator=rng, dtype=torch.float64)
+    scribbles = torch.randn(4, 4, generator=rng, dtype=torch.float64)
     temperature, decay = 0.7, 0.1
     head = Head(weight, bias, places, temperature)
-    rows, biases = (tensor.requires_grad_() for tensor in head.learn(Lesson(views, targets, made_up, labels), decay))
+    rows, biases = (
+        tensor.requires_grad_() for tensor in head.learn(Lesson(views, targets, made_up, labels, scribbles), decay)
+    )
 
     columns = torch.tensor(head.columns)
     grown = torch.cat([weight, torch.zeros(1, 4)]).index_copy(0, columns, rows)
@@ -133,7 +138,9 @@ def test_the_rows_are_where_the_loss_is_least(seed: int, known: int) -> None:
     new = F.cross_entropy((views.flatten(0, 1) @ grown.T + grown_bias) / temperature, columns[targets.repeat(2)])
     start = torch.zeros_like(rows).index_copy(0, torch.arange(1, len(places)), weight[:known])
     far = ((rows - start) * made_up.std(dim=0) / temperature).square().sum()
-    loss = old / len(places) + new + decay / 2 * far
+    shares = ((scribbles @ grown.T + grown_bias) / temperature).softmax(dim=1)
+    nothing = -(1 - shares[:, columns].sum(dim=1)).log().sum() / 6
+    loss = (old + nothing) / len(places) + new + decay / 2 * far
     # The bias is free: what moves it, the rows' gradient does not see.
     slope = torch.autograd.grad(loss, biases, retain_graph=True)[0]
     assert slope.abs().max() < 1e-3

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 import shutil
 import sys
 from typing import Annotated
 
 import typer
 
+from dabnet._text import printable, to_json
 from dabnet.errors import InputError
 from dabnet.packed import read_model
 from dabnet.sketches.vocabulary import spelling
@@ -43,7 +43,7 @@ def classes(
     if not found:
         near = nearest(search, labels)
         hint = f" Near it: {', '.join(near)}." if near else ""
-        typer.echo(f"'{model}' knows no '{search}'.{hint}", err=True)
+        typer.echo(printable(f"'{model}' knows no '{search}'.{hint}"), err=True)
         raise typer.Exit(1)
 
 
@@ -64,13 +64,13 @@ def nearest(text: str, labels: list[str]) -> list[str]:
 
 def _print(labels: list[str], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(labels, indent=2, ensure_ascii=False))
+        typer.echo(to_json(labels, indent=2))
     elif sys.stdout.isatty():
-        for line in in_columns(labels, shutil.get_terminal_size().columns):
+        for line in in_columns(list(map(printable, labels)), shutil.get_terminal_size().columns):
             typer.echo(line)
     else:
         for label in labels:
-            typer.echo(label)
+            typer.echo(printable(label))
 
 
 def in_columns(names: list[str], width: int) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from dabnet._files import write_beside
+from dabnet._text import printable
+from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.cli.progress import show_progress
 from dabnet.packed import find_model, read_model
@@ -41,7 +42,7 @@ def features(
     rows = np.flatnonzero((labels >= 0) & (sketches.folds != fold))
     heed_interrupts()
     try:
-        with show_progress("Looking at the drawings", Console(quiet=as_json)) as progress:
+        with show_progress("Looking at the drawings", PlainConsole(quiet=as_json)) as progress:
             found = collect_features(packed, sketches, labels, rows, threads=threads, progress=progress)
     except KeyboardInterrupt:
         typer.echo("Stopped, before there was anything to keep: run the same command again.", err=True)
@@ -53,4 +54,5 @@ def features(
         figures = {"path": str(target), "bytes": len(written), "classes": classes, "features": width}
         typer.echo(json.dumps({**figures, "drawings": len(rows)}, indent=2))
         return
-    typer.echo(f"{target}: {len(written):,} bytes; {classes} classes, {width} features, {len(rows):,} drawings.")
+    said = f"{target}: {len(written):,} bytes; {classes} classes, {width} features, {len(rows):,} drawings."
+    typer.echo(printable(said))

@@ -14,7 +14,7 @@ import typer
 
 from dabnet._files import write_beside
 from dabnet._text import printable, to_json
-from dabnet.cli.interrupts import ending_at_once
+from dabnet.cli.interrupts import ending_at_once, heed_interrupts
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
 from dabnet.runtime.session import DEFAULT_MAX_WORK
@@ -82,6 +82,7 @@ def recognize(
 
     curl -s https://example.org/drawing.svg | dabnet recognize -
     """
+    heed_interrupts()
     recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
     items = stream_drawings(files, sys.stdin.buffer)
     shown: list[Recognized] = []

@@ -17,9 +17,11 @@ from dabnet.errors import InputError
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Conv
 from dabnet.runtime import Session
+from dabnet.sketches.raster import show_batch
+from dabnet.sketches.scribbles import draw_scribble
 from dabnet.sketches.vocabulary import match_classes, spelling
 from dabnet.training.class_features import ClassFeatures
-from dabnet.training.finetune import MOST_IMAGES, find_features, take_features
+from dabnet.training.finetune import BATCH, MOST_IMAGES, find_features, take_features
 from dabnet.training.growing_head import Head, Lesson
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 DECAY = 0.03
 MADE_UP = 20
 """Drawings of each old class that are made up to learn with, and as many others to count what it costs."""
+SCRIBBLES = 500
 
 
 class Added(NamedTuple):
@@ -87,7 +90,8 @@ def add_classes(
 
     places = [model.labels.index(name) if name in model.labels else -1 for name in names]
     head = Head(weight, bias, places, model.temperature)
-    lesson = Lesson(seen, torch.from_numpy(targets[rows]), *features.sample(MADE_UP, recipe.seed))
+    scribbles = take_scribbles(session, recipe)
+    lesson = Lesson(seen, torch.from_numpy(targets[rows]), *features.sample(MADE_UP, recipe.seed), scribbles)
     decay = recipe.weight_decay or DECAY
     learnt = head.learn(lesson, decay)
     shift, cost = head.balance(learnt, *features.sample(MADE_UP, recipe.seed + 1))
@@ -110,6 +114,13 @@ def add_classes(
         float((own.argmax(dim=1) == lesson.targets).double().mean()),
         cost,
     )
+
+
+def take_scribbles(session: Session, recipe: Recipe) -> Tensor:
+    """Return the features, (scribbles, features) as float64, of drawings of nothing."""
+    drawn = [draw_scribble(np.random.default_rng([recipe.seed, number])) for number in range(SCRIBBLES)]
+    parts = [show_batch(drawn[start : start + BATCH], recipe.raster) for start in range(0, SCRIBBLES, BATCH)]
+    return torch.from_numpy(np.concatenate([session.run(part) for part in parts]).astype(np.float64))
 
 
 def match_targets(

@@ -5,8 +5,9 @@ Every class weighs the same in a multinomial logistic regression, with T the mod
     loss = 1/new sum over all classes of mean cross_entropy(logits / T, class) + weight_decay / 2 |rows - start|^2
 
 on features that were brought to mean 0 and deviation 1. A new row starts from 0. A class that the model knows already
-starts from its own row, and its made-up drawings count beside the new ones. Then the new classes are made likelier, all
-by the same factor: by at most MOST_LIKELY, and only as far as costs at most COST of what was right about old classes.
+starts from its own row, and its made-up drawings count beside the new ones. Scribbles count as drawings of old
+classes, so that what shows nothing does not become something new. Then the new classes are made likelier, all by the
+same factor: by at most MOST_LIKELY, and only as far as costs at most COST of what was right about old classes.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Lesson(NamedTuple):
     made_up: Tensor
     made_up_labels: Tensor
     """(made up, features) and (made up,): of all the model's classes."""
+    scribbles: Tensor
+    """(scribbles, features): drawings of nothing, which are none of the given classes."""
 
 
 class Head:
@@ -64,13 +67,15 @@ class Head:
         for row, place in enumerate(self.places):
             if place >= 0:
                 targets[place] = row + 1
-        inputs = torch.cat([lesson.made_up, views])
-        labels = torch.cat([targets[lesson.made_up_labels], lesson.targets.repeat(len(lesson.views)) + 1])
+        inputs = torch.cat([lesson.made_up, lesson.scribbles, views])
+        nothing = torch.zeros(len(lesson.scribbles), dtype=torch.int64)
+        given = lesson.targets.repeat(len(lesson.views))
+        labels = torch.cat([targets[lesson.made_up_labels], nothing, given + 1])
         others = ((inputs @ self.weight[rest].T + self.bias[rest]) / self.temperature).logsumexp(dim=1, keepdim=True)
         counts = torch.bincount(lesson.targets, minlength=classes).clamp(min=1) * len(lesson.views)
         each = len(lesson.made_up) // len(self.weight)
         shares = torch.full((len(labels),), 1 / each, dtype=torch.float64)
-        shares[len(lesson.made_up) :] = 1 / counts[labels[len(lesson.made_up) :] - 1]
+        shares[-len(given) :] = 1 / counts[given]
 
         inputs = (inputs - mean) / deviation
         start, start_bias = self._start(mean, deviation, float(others.mean()))
