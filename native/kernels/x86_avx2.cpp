@@ -168,6 +168,7 @@ struct RunningEpilogue {
         }
         for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
         if (!Kind::kReal && Kind::kLate == 0) return;
+        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count) return;
         value = affine(job.after, i, activation(i, affine(job.before, i, value)));
         for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
         if (Kind::kReal && (!kIsAny || job.real != nullptr)) store(job.real + at, count, value);
