@@ -38,14 +38,16 @@ def decode_picture(data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """
     found = open_container(data, max_pixels)
     with _blaming_the_picture():
-        picture = _open_reduced(found) if found.scale > 1 else Image.open(io.BytesIO(found.data), formats=[found.format])
+        picture = _open(found)
         check_pixels(picture.width, picture.height, max_pixels)
         picture.load()
         turn = _TURNS.get(found.orientation)
         return picture if turn is None else picture.transpose(turn)
 
 
-def _open_reduced(found: Container) -> Image.Image:
+def _open(found: Container) -> Image.Image:
+    if found.scale == 1:
+        return Image.open(io.BytesIO(found.data), formats=[found.format])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # it is not decoded whole
         picture = Image.open(io.BytesIO(found.data), formats=[found.format])
