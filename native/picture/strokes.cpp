@@ -41,7 +41,8 @@ double level(Shorts& darkness) {
     const Histogram histogram(darkness);
     // Ink is on one side only: the brighter half tells about the paper.
     const int middle = histogram.quantile(0.47), low = histogram.quantile(0.15);
-    for (std::int16_t& value : darkness.values) value = static_cast<std::int16_t>(std::max(value - middle, -255));
+    for (std::int16_t& value : darkness.values)
+        value = static_cast<std::int16_t>(std::clamp(value - middle, -255, 255));
     return std::max(1.0, static_cast<double>(middle - low));
 }
 
