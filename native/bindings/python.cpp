@@ -7,6 +7,7 @@
 #include "../raster.h"
 #include "arrays.h"
 #include "model.h"
+#include "picture.h"
 
 namespace nb = nanobind;
 
@@ -75,4 +76,5 @@ NB_MODULE(_native, module) {
         nb::arg("bitmap").noconvert(), "Estimate how wide a bitmap's lines are, in its pixels.");
 
     bind_model(module);
+    bind_picture(module);
 }

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,9 @@ def rasterize_bitmap(
     bitmap: NDArray[np.uint8], line_width: float, margin: float, pen: float, out: NDArray[np.uint8]
 ) -> bool: ...
 def measure_line_width(bitmap: NDArray[np.uint8]) -> float: ...
+def find_ink(
+    pixels: NDArray[np.uint8], bitmap: NDArray[np.uint8], is_clean: bool
+) -> Literal["clean", "photograph"] | None: ...
 
 BAD_ARGUMENT: int
 BAD_MODEL: int

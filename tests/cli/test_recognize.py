@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -18,6 +19,8 @@ from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.synthetic import synthetic_strokes
 
 from ..sketches.drawings import HOUSE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def save_png(sketch: Sketch, path: Path) -> Path:
@@ -109,7 +112,9 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
         f"{lines}:4",
     ]
     errors = done.stderr.decode().splitlines()
-    assert errors[0] == f"dabnet: {bad}: this is not a picture that can be read: give a PNG, JPEG or WebP file."
+    assert errors[0] == (
+        f"dabnet: {bad}: this is not a picture that can be read: give a PNG, JPEG, WebP, GIF, BMP or TIFF file."
+    )
     assert errors[1].startswith(f"dabnet: {lines}:1: the JSON holds no drawing")
     assert errors[2].startswith(f"dabnet: {lines}:3: the drawing has 8,000,0")
     assert errors[3].startswith(f"dabnet: cannot read '{tmp_path}/nowhere.svg' (No such file or directory)")
@@ -143,6 +148,14 @@ def test_the_sheet_shows_the_drawings(tmp_path: Path) -> None:
         assert (sheet.width, sheet.height) == (8 * 144 + 16, 2 * (128 + 4 * 16) + 16)
         assert min(sheet.tobytes()) < 60
     (tmp_path / "bad.png").write_bytes(b"bad")
+    done = call(EXAMPLES / "mug.png", EXAMPLES / "sun.json", "--sheet", tmp_path / "pictures.png")
+    assert done.returncode == 0
+    with Image.open(tmp_path / "pictures.png") as sheet:  # the picture to the left of what the network saw of it
+        assert (sheet.mode, sheet.size) == ("RGB", (2 * (2 * 128 + 16) + 16, 128 + 4 * 16 + 16))
+        beside, none = (np.asarray(sheet.crop((left, 16, left + 128, 144))) for left in (16, 16 + 272))
+        assert beside.min() < 60
+        assert (none == 255).all()
+
     done = call(tmp_path / "bad.png", "--sheet", tmp_path / "none.png")
     assert done.returncode == 2
     assert done.stderr.decode().endswith("there is nothing to put on a sheet.\n")

@@ -59,6 +59,10 @@ FILES = {
     "cmyk jpeg": encode(HOUSE_PICTURE.convert("CMYK"), "JPEG"),
     "webp": encode(HOUSE_PICTURE.convert("RGB"), "WEBP"),
     "webp with alpha": encode(with_alpha(HOUSE_PICTURE, 0).convert("RGBA"), "WEBP"),
+    "gif": encode(HOUSE_PICTURE, "GIF"),
+    "bmp": encode(HOUSE_PICTURE.convert("RGB"), "BMP"),
+    "tiff": encode(HOUSE_PICTURE, "TIFF"),
+    "16 bit tiff": encode(wide_grey(HOUSE_PICTURE), "TIFF"),
     "light on dark": encode(ImageOps.invert(HOUSE_PICTURE)),
     "chalk on a green board": encode(ImageOps.colorize(HOUSE_PICTURE, "#e8e8d8", "#1f4a33")),
     "pencil on grey paper": encode(HOUSE_PICTURE.point(lambda value: 120 + value // 4)),
@@ -133,7 +137,7 @@ def png_that_claims(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "not a picture that can be read: give a PNG, JPEG or WebP"),
+        (b"", "not a picture that can be read: give a PNG, JPEG, WebP, GIF, BMP or TIFF file"),
         (b"hello", "not a picture that can be read"),
         (FILES["grey png"][:-400], "the picture is damaged"),
         (FILES["jpeg"][:900], "the picture is damaged"),

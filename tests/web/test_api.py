@@ -34,6 +34,9 @@ PICTURE = paint(HOUSE)
         ("image/png", encode(PICTURE)),
         ("IMAGE/JPEG", encode(PICTURE, "JPEG")),
         ("image/webp", encode(PICTURE, "WEBP")),
+        ("image/gif", encode(PICTURE, "GIF")),
+        ("image/bmp", encode(PICTURE, "BMP")),
+        ("image/tiff", encode(PICTURE, "TIFF")),
     ],
 )
 def test_a_drawing_gets_the_answer_that_python_gets(server: Server, kind: str, body: bytes) -> None:

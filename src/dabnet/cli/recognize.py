@@ -53,7 +53,8 @@ def recognize(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="PNG, JPEG, WebP, SVG or JSON files; .ndjson files, a drawing a line; folders; - for standard input.",
+            help="PNG, JPEG, WebP, GIF, BMP, TIFF, SVG or JSON files; .ndjson files, a drawing per line; folders; "
+            "- for standard input.",
         ),
     ],
     model: Annotated[str, typer.Option(help="A packed model, or a name that 'dabnet models' lists.")] = "default",
@@ -62,7 +63,8 @@ def recognize(
         float, typer.Option(help=f"Answer '{NOT_SURE}' if no guess is as likely as this.", min=0, max=1)
     ] = MIN_CONFIDENCE,
     sheet: Annotated[
-        Path | None, typer.Option(help=f"Draw a contact sheet of the first {SHEET_DRAWINGS}: a PNG file.")
+        Path | None,
+        typer.Option(help=f"Draw the first {SHEET_DRAWINGS} as the network sees them, pictures beside: a PNG file."),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
     max_work: Annotated[
@@ -175,6 +177,7 @@ def _report_progress(count: int, seconds: float) -> None:
 
 
 def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> None:
+    from dabnet.sketches.images import read_thumbnail
     from dabnet.sketches.sheet import Captioned, draw_captioned  # fonts take a while
 
     if not shown:
@@ -185,7 +188,8 @@ def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> 
         assert one.sketch is not None
         label, share = _shown(one.answer[0][0]), one.answer[0][1]
         caption = (label, _percent(share)) if one.sure else (NOT_SURE, f"perhaps {label}, {_percent(share)}")
-        drawings.append(Captioned(rasterize(one.sketch, raster), *caption))
+        picture = None if one.sketch.bitmap is None else read_thumbnail(one.name, SHEET_SIZE)
+        drawings.append(Captioned(rasterize(one.sketch, raster), *caption, picture))
     file = io.BytesIO()
     draw_captioned(drawings).save(file, "PNG", optimize=True)
     write_beside(path, file.getvalue())

@@ -90,9 +90,9 @@ class Recognizer:
     def recognize(self, sketch: Any, top: int = 5) -> Answer | list[Answer]:
         """Give the likeliest labels of a sketch with their probabilities, the likeliest first.
 
-        A sketch is whatever `dabnet.sketches.read_sketch` takes: a path or the bytes of a PNG, JPEG, WebP, SVG or JSON
-        file, a Pillow image, an array (height, width), dark lines on light paper or light on dark, strokes, or a
-        `Sketch`. A list of sketches gives a list of answers.
+        A sketch is whatever `dabnet.sketches.read_sketch` takes: a path or the bytes of a picture, photographed or
+        not, or of an SVG or JSON file, a Pillow image, an array (height, width), dark lines on light paper or light on
+        dark, strokes, or a `Sketch`. A list of sketches gives a list of answers.
 
         >>> from dabnet.sketches import synthetic_strokes
         >>> answers = Recognizer.load().recognize(synthetic_strokes(3)[0], top=1)

@@ -1,8 +1,9 @@
-"""PNG, JPEG and WebP files, checked and stripped before a decoder sees them.
+"""Pictures' files, checked and stripped before a decoder sees them.
 
 A decoder believes a file: it takes memory for the size the file claims, follows every chunk, scan and frame, and parses
 what cameras and editors wrote beside the picture. `open_container` counts all of these first, and keeps only the chunks
-that hold the first picture. Of the rest, only the orientation is read.
+that hold the first picture. Of the rest, only the orientation is read. GIF, BMP and TIFF files go on as they are, but
+for the size that they claim.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ MAX_CHUNKS = 100_000
 """Chunks or segments of a file: a PNG of 100 MB, as the usual encoders write it, has a tenth of that."""
 MAX_SCANS = 100
 """Scans of a JPEG: a progressive one has about ten."""
+REDUCED = 3
+"""How many times the pixels that are allowed a JPEG may have that can be decoded at reduced scale."""
 MAX_SCANNED_PIXELS = 1_000_000_000
 """Pixels times scans: a decoder goes through the whole picture for each scan, even one that holds nothing."""
 
@@ -35,20 +38,42 @@ class Container(NamedTuple):
     height: int
     orientation: int = 1
     """How to turn it, from 1 to 8, as EXIF counts."""
+    scale: int = 1
+    """What to divide width and height by as it is decoded."""
 
 
 def open_container(data: bytes, max_pixels: int) -> Container:
-    """Check and strip the bytes of a PNG, JPEG or WebP file."""
+    """Check and strip the bytes of a PNG, JPEG, WebP, GIF, BMP or TIFF file."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         found = _open_png(data)
     elif data.startswith(b"\xff\xd8\xff"):
         found = _open_jpeg(data, max_pixels)
     elif data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         found = _open_webp(data)
+    elif data.startswith((b"GIF87a", b"GIF89a")):
+        found = Container("GIF", data, *_unpack("<HH", data, 6))
+    elif data.startswith(b"BM"):
+        found = Container("BMP", data, *_bmp_size(data))
+    elif data.startswith((b"II*\0", b"MM\0*")):
+        tags = _tiff_tags(data)
+        found = Container("TIFF", data, tags.get(0x0100, 0), tags.get(0x0101, 0))
     else:
-        raise InputError("this is not a picture that can be read: give a PNG, JPEG or WebP file.")
-    check_pixels(found.width, found.height, max_pixels)
+        raise InputError("this is not a picture that can be read: give a PNG, JPEG, WebP, GIF, BMP or TIFF file.")
+    check_pixels(-(-found.width // found.scale), -(-found.height // found.scale), max_pixels)
     return found
+
+
+def _unpack(layout: str, data: bytes, start: int) -> tuple[int, ...]:
+    if start + struct.calcsize(layout) > len(data):
+        raise damaged("it is cut off")
+    return struct.unpack_from(layout, data, start)
+
+
+def _bmp_size(data: bytes) -> tuple[int, int]:
+    """Read the width and height; a negative height only means that the rows go downwards."""
+    (header,) = _unpack("<I", data, 14)
+    width, height = _unpack("<HH" if header == 12 else "<ii", data, 18)
+    return abs(width), abs(height)
 
 
 def check_pixels(width: int, height: int, max_pixels: int) -> None:
@@ -124,7 +149,7 @@ _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # start-of-frame markers: w
 def _open_jpeg(data: bytes, max_pixels: int) -> Container:
     """Drop what applications and comments say before the first scan, and what follows the picture's end."""
     head, size, exif = [b"\xff\xd8"], (0, 0), b""
-    scans, first_scan, end, count = 0, 0, len(data), 0
+    scans, first_scan, end, count, most_pixels = 0, 0, len(data), 0, max_pixels
     position, pattern = 2, _MARKER
     while (match := pattern.search(data, position)) is not None:
         marker, position, pattern = data[match.start() + 1], match.end(), _MARKER
@@ -139,18 +164,21 @@ def _open_jpeg(data: bytes, max_pixels: int) -> Container:
         content = data[start + 4 : position]
         if marker == _SOS:
             scans, first_scan, pattern = scans + 1, first_scan or start, _MARKER_AFTER_SCAN
-            _check_scans(scans, size, max_pixels)
+            _check_scans(scans, size, most_pixels if scans == 1 else max_pixels)
         elif marker in _FRAMES:
             if size != (0, 0) or len(content) < 6:
                 raise damaged("it has more than one size, or none")
             size = (int.from_bytes(content[3:5], "big"), int.from_bytes(content[1:3], "big"))
+            # With a single scan it is decoded row after row; otherwise all of it has to be kept before it is shrunk.
+            most_pixels = max_pixels * (REDUCED if marker in (0xC0, 0xC1) else 1)
         elif marker == 0xE1 and content.startswith(b"Exif\0\0"):
             exif = exif or content[6:]
         if not scans and (not 0xE0 <= marker <= 0xFE or content[:4] in (b"JFIF", b"Adob")):
             head.append(data[start:position])
     if not scans or 0 in size:
         raise damaged("it has no pixels")
-    return Container("JPEG", b"".join(head) + data[first_scan:end], *size, _orientation(exif))
+    scale = next((scale for scale in (1, 2, 4) if -(-size[0] // scale) * -(-size[1] // scale) <= max_pixels), 8)
+    return Container("JPEG", b"".join(head) + data[first_scan:end], *size, _orientation(exif), scale)
 
 
 def _check_scans(scans: int, size: tuple[int, int], max_pixels: int) -> None:
@@ -206,17 +234,26 @@ def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:
 
 
 def _orientation(exif: bytes) -> int:
-    """Read the orientation from EXIF's first list of entries; 1, as it stands, if that cannot be read."""
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
+    """Read the orientation from EXIF, which is a TIFF file; 1, as it stands, if that cannot be read."""
+    orientation = _tiff_tags(exif).get(0x0112, 1)
+    return orientation if 1 <= orientation <= 8 else 1
+
+
+def _tiff_tags(data: bytes) -> dict[int, int]:
+    """Read the single numbers in a TIFF file's first list of entries, as far as they can be read."""
+    found: dict[int, int] = {}
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
     if order is None:
-        return 1
+        return found
     try:
-        (start,) = struct.unpack_from(order + "I", exif, 4)
-        (entries,) = struct.unpack_from(order + "H", exif, start)
+        (start,) = struct.unpack_from(order + "I", data, 4)
+        (entries,) = struct.unpack_from(order + "H", data, start)
         for entry in range(entries):
-            tag, kind, count, value = struct.unpack_from(order + "HHIH", exif, start + 2 + 12 * entry)
-            if tag == 0x0112:
-                return value if (kind, count) == (3, 1) and 1 <= value <= 8 else 1
+            at = start + 2 + 12 * entry
+            tag, kind, count = struct.unpack_from(order + "HHI", data, at)
+            if count == 1 and kind in (3, 4):
+                (value,) = struct.unpack_from(order + ("H" if kind == 3 else "I"), data, at + 8)
+                found.setdefault(tag, value)
     except struct.error:
         pass
-    return 1
+    return found

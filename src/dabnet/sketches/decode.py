@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from dabnet.sketches.containers import check_pixels, damaged, open_container
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dabnet.sketches.containers import Container
 
 MAX_PIXELS = 50_000_000
 """Pixels a picture may have; a small file can claim to hold more than memory does."""
@@ -29,14 +32,27 @@ _TURNS = {
 
 
 def decode_picture(data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Decode a PNG, JPEG or WebP file, unless it has more pixels than that; only its first frame is looked at."""
+    """Decode a picture's file, unless it has more pixels than that; only its first frame is looked at.
+
+    A JPEG that is too large is decoded at a half, a quarter or an eighth of its size.
+    """
     found = open_container(data, max_pixels)
     with _blaming_the_picture():
-        picture = Image.open(io.BytesIO(found.data), formats=[found.format])
+        picture = _open(found)
         check_pixels(picture.width, picture.height, max_pixels)
         picture.load()
         turn = _TURNS.get(found.orientation)
         return picture if turn is None else picture.transpose(turn)
+
+
+def _open(found: Container) -> Image.Image:
+    if found.scale == 1:
+        return Image.open(io.BytesIO(found.data), formats=[found.format])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # it is not decoded whole
+        picture = Image.open(io.BytesIO(found.data), formats=[found.format])
+    picture.draft(None, (max(1, found.width // found.scale), max(1, found.height // found.scale)))
+    return picture
 
 
 def load_picture(picture: Image.Image, max_pixels: int = MAX_PIXELS) -> Image.Image:

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 100_000_000
 MAX_TEXT_BYTES = 8_000_000
 """Sizes past which a drawing's file is not even read."""
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".json")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".svg", ".json")
 """How the names of files with one drawing each end."""
 
 
 def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image | Sequence[ArrayLike] | Any) -> Sketch:
     """Take a drawing in whatever form it comes.
 
-    A path or the bytes of a PNG, JPEG, WebP, SVG or JSON file; a Pillow image; an array (height, width) or (height,
-    width, channels); strokes, each a list of (x, y). JSON holds strokes as `[[[x, y], ...], ...]`, an object with these
-    as its `strokes`, or a Quick, Draw! object.
+    A path or the bytes of a PNG, JPEG, WebP, GIF, BMP, TIFF, SVG or JSON file; a Pillow image; an array (height, width)
+    or (height, width, channels); strokes, each a list of (x, y). Pictures may be photographs. JSON holds strokes as
+    `[[[x, y], ...], ...]`, an object with these as its `strokes`, or a Quick, Draw! object.
 
     >>> read_sketch([[(10, 10), (90, 50)], [(40, 80)]])
     Sketch(2 strokes, 3 points)

@@ -49,24 +49,35 @@ class Captioned(NamedTuple):
     image: NDArray[np.uint8]
     title: str
     note: str
+    picture: Image.Image | None = None
+    """What it was read from, no larger than the drawing, to stand beside it."""
 
 
 def draw_captioned(drawings: Sequence[Captioned], columns: int = 8) -> Image.Image:
-    """Draw drawings of one size in lines, black on white, each with its title below."""
+    """Draw drawings of one size in lines, black on white, each with its title below and its picture to the left."""
     size = drawings[0].image.shape[0]
     gap, font, small = size // 8, ImageFont.load_default(max(11, size // 9)), ImageFont.load_default(max(9, size // 11))
-    columns, height = min(columns, len(drawings)), size + 3 * gap
+    has_pictures = any(drawing.picture is not None for drawing in drawings)
+    columns = min(columns // 2 if has_pictures else columns, len(drawings))
+    width, height = (2 if has_pictures else 1) * size, size + 3 * gap
     lines = -(-len(drawings) // columns)
-    sheet = Image.new("L", (columns * (size + gap) + gap, lines * (height + gap) + gap), PAPER)
+    extent = (columns * (width + gap) + gap, lines * (height + gap) + gap)
+    sheet = Image.new("RGB" if has_pictures else "L", extent, "white")
     pen = ImageDraw.Draw(sheet)
-    for number, (image, title, note) in enumerate(drawings):
+    for number, (image, title, note, picture) in enumerate(drawings):
         line, column = divmod(number, columns)
-        left, top = gap + column * (size + gap), gap + line * (height + gap)
-        sheet.paste(INK, (left, top), Image.fromarray(image))
-        middle = left + size // 2
-        pen.text((middle, top + size + gap), _shorten(title), fill=INK, font=font, anchor="ms")
-        pen.text((middle, top + size + 2 * gap), _shorten(note), fill=GREY, font=small, anchor="ms")
+        left, top = gap + column * (width + gap), gap + line * (height + gap)
+        if picture is not None:
+            sheet.paste(picture, (left + (size - picture.width) // 2, top + (size - picture.height) // 2))
+        sheet.paste(_shade(INK, sheet), (left + width - size, top), Image.fromarray(image))
+        middle = left + width - size // 2
+        pen.text((middle, top + size + gap), _shorten(title), fill=_shade(INK, sheet), font=font, anchor="ms")
+        pen.text((middle, top + size + 2 * gap), _shorten(note), fill=_shade(GREY, sheet), font=small, anchor="ms")
     return sheet
+
+
+def _shade(shade: int, sheet: Image.Image) -> int | tuple[int, int, int]:
+    return shade if sheet.mode == "L" else (shade, shade, shade)
 
 
 def _shorten(title: str, longest: int = 24) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dabnet.sketches.sketch import Sketch
 
 JSON, SVG = "application/json", "image/svg+xml"
-PICTURES = ("image/png", "image/jpeg", "image/webp")
+PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff")
 KINDS = (JSON, SVG, *PICTURES)
 """Content types that hold a drawing."""
 MAX_TEXT = 1_000_000

@@ -89,7 +89,7 @@ class ArraySource(Source):
                 image = self._images.rows(row, row + 1)[0]
             except Exception:  # a damaged archive can raise what zipfile, zlib and numpy do
                 raise InputError("the archive is damaged here: download it again.") from None
-            return sketch_from_array(image)
+            return sketch_from_array(image, is_clean=True)
         start, stop = archive["offsets"][row : row + 2]
         if stop - start > MAX_POINTS:
             raise InputError(f"the drawing has more than {MAX_POINTS:,} points: simplify its strokes first.")
