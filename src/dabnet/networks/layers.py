@@ -131,20 +131,18 @@ class BinaryLayer(nn.Module):
     def _normalize(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
-    def _signs_and_scales(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return s of the weight's shape, and (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,).
+    def _signs_and_scales(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Return s of the weight's shape, (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,), and a carrier.
 
-        The gradient of s is scaled so that `half_gap * (s . x)` hands the binary weights' gradient on to `weight`.
+        The carrier is 0, of the weight's shape, with the gradient of the binary weights: a layer that adds its product
+        with x hands that gradient on to `weight`, even where both values are the same. Without gradients it is None.
         """
         assert self.quantize_weight is not None
         binary, (mask, alpha, beta) = self.quantize_weight.with_values(self.weight, self.low_count, self.name)
         half_gap, middle = (alpha - beta) / 2, (alpha + beta) / 2
         signs = torch.where(mask, 1.0, -1.0).to(binary.dtype).reshape(binary.shape)
-        if binary.requires_grad:
-            column = half_gap.reshape(-1, *[1] * (binary.ndim - 1))
-            column = torch.where(column == 0, 1, column)
-            signs = signs + (binary - binary.detach()) / column
-        return signs, half_gap.squeeze(1), middle.squeeze(1)
+        carrier = binary - binary.detach() if binary.requires_grad else None
+        return signs, half_gap.squeeze(1), middle.squeeze(1), carrier
 
     def extra_repr(self) -> str:
         """Torch's own description of the layer, then how it is binary."""
@@ -225,12 +223,14 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         x = self._binary_input(x)
         if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return self._convolve(x, self.binary_weight(), self.bias)
-        signs, half_gap, middle = self._signs_and_scales()
+        signs, half_gap, middle, carrier = self._signs_and_scales()
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
         sums = self._convolve(x, box, None)  # (N, groups, H', W')
         sums = sums.repeat_interleave(self.out_channels // self.groups, dim=-3)
         dots = self._convolve(x, signs, None)
         result = half_gap[:, None, None] * dots + middle[:, None, None] * sums
+        if carrier is not None:
+            result = result + self._convolve(x, carrier, None)
         return result if self.bias is None else result + self.bias[:, None, None]
 
     def _convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -275,8 +275,10 @@ class BinaryLinear(BinaryLayer, nn.Linear):
         x = self._binary_input(x)
         if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return F.linear(x, self.binary_weight(), self.bias)
-        signs, half_gap, middle = self._signs_and_scales()
+        signs, half_gap, middle, carrier = self._signs_and_scales()
         result = half_gap * F.linear(x, signs) + middle * x.sum(dim=-1, keepdim=True)
+        if carrier is not None:
+            result = result + F.linear(x, carrier)
         return result if self.bias is None else result + self.bias
 
     def _normalize(self, x: Tensor) -> Tensor:
