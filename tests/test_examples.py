@@ -9,7 +9,8 @@ from dabnet.sketches.raster import Raster, rasterize
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.vocabulary import load_vocabulary
 
-EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").iterdir() if path.suffix != ".md")
+FORMS = {".json", ".svg", ".png"}
+EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").iterdir() if path.suffix in FORMS)
 EVERYDAY = load_vocabulary("everyday")
 # Drawings of what TU-Berlin has no class for.
 NEW_TO_TUBERLIN = {
@@ -25,7 +26,7 @@ def meaning(name: str) -> str:
 
 def test_there_are_many_drawings_of_everyday_things_in_every_form() -> None:
     assert len(EXAMPLES) >= 60
-    assert {path.suffix for path in EXAMPLES} == {".json", ".svg", ".png"}
+    assert {path.suffix for path in EXAMPLES} == FORMS
     assert {meaning(path.stem) for path in EXAMPLES} <= set(EVERYDAY.labels)
     known = {meaning(label) for label in dabnet.Recognizer.load("tuberlin").labels}
     assert {path.stem for path in EXAMPLES if meaning(path.stem) not in known} == NEW_TO_TUBERLIN
