@@ -19,7 +19,7 @@ from tests.training.tuning import command, interrupt_learning, small_model
 from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
 from dabnet.errors import InputError
-from dabnet.packed import Model, find_model, read_model, to_bytes
+from dabnet.packed import Model, find_model, model_names, read_model, to_bytes
 from dabnet.runtime import Recognizer, Session
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
@@ -76,7 +76,7 @@ def test_a_class_is_added_and_a_known_one_gets_better_by_the_command(drawings: P
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "1 classes added to 250, from 12 drawings" in done.stdout
+    assert "1 class added to 250, from 12 drawings" in done.stdout
     assert "Known already, and given more drawings: cat." in done.stdout
     assert {path.name for path in folder.iterdir()} == {
         "data.parquet", "model.safetensors", "model.features.safetensors", "result.json",
@@ -284,7 +284,7 @@ def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path) -> None
 
 
 def test_the_shipped_models_have_features_that_fit_and_are_small() -> None:
-    for name in ("tuberlin",):
+    for name in model_names():
         path = features_path(find_model(name))
         assert path.stat().st_size <= 300_000
         model = read_model(name)

@@ -141,7 +141,8 @@ def _add_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Path, c
         "estimated_cost": added.cost,
         **(found.to_dict() if found else {}),
     }
-    said = f"{len(added.new)} classes added to {len(packed.labels)}, from {added.drawings:,} drawings, in "
+    new = f"{len(added.new)} {'class' if len(added.new) == 1 else 'classes'}"
+    said = f"{new} added to {len(packed.labels)}, from {added.drawings:,} drawings, in "
     said += f"{figures['seconds']:.0f} seconds; the old ones lose about {max(0.0, added.cost):.1%}."
     if added.known:
         said += f" Known already, and given more drawings: {', '.join(added.known)}."
