@@ -88,8 +88,10 @@ def _to_pixels(picture: Image.Image) -> NDArray[np.uint8]:
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
         pixels = np.nan_to_num((values - low) / max(high - low, 1e-9) * 255).astype(np.uint8)
     elif picture.has_transparency_data:
-        pixels = np.asarray(picture.convert("RGBA"))
-    elif picture.mode in ("RGB", "RGBX", "CMYK"):
+        pixels = np.asarray(picture if picture.mode == "RGBA" else picture.convert("RGBA"))
+    elif picture.mode in ("L", "RGB"):
+        pixels = np.asarray(picture)
+    elif picture.mode in ("RGBX", "CMYK"):
         pixels = np.asarray(picture.convert("RGB"))
     else:
         pixels = np.asarray(picture.convert("L"))
