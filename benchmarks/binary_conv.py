@@ -19,7 +19,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.record import write_results
-from dabnet.benching.binary_graph import to_binary_graph
+from dabnet.comparing.binary_graph import to_binary_graph
 from dabnet.packed.bits import pack
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Conv, Node, Sign

@@ -16,10 +16,10 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.record import best_of, write_results
-from dabnet.benching.engines import OURS
-from dabnet.benching.fresh import fresh_model
-from dabnet.benching.measure import start_engines
-from dabnet.benching.sketches import draw_sketches
+from dabnet.comparing.engines import OURS
+from dabnet.comparing.fresh import fresh_model
+from dabnet.comparing.measure import start_engines
+from dabnet.comparing.sketches import draw_sketches
 from dabnet.runtime import Session
 
 CLASSES = 250
@@ -35,7 +35,7 @@ def grow_batch(threads: int, runs: int) -> list[dict[str, Any]]:
     for _ in track(range(runs), description="batches", transient=True):
         found = best_of(1, **{str(batch): lambda batch=batch: session.run(x[:batch]) for batch in BATCHES})
         best = {batch: min(seconds, found[str(batch)]) for batch, seconds in best.items()}
-    return [{"batch": n, "ms": seconds * 1e3, "ms_a_sketch": seconds * 1e3 / n} for n, seconds in best.items()]
+    return [{"batch": n, "ms": seconds * 1e3, "ms_per_sketch": seconds * 1e3 / n} for n, seconds in best.items()]
 
 
 def grow_pixels(threads: int, runs: int) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ def grow_pixels(threads: int, runs: int) -> list[dict[str, Any]]:
         found = best_of(2, **turn)
         best = {size: min(seconds, found[str(size)]) for size, seconds in best.items()}
     return [
-        {"size": n, "ms": s * 1e3, "ns_a_pixel": s * 1e9 / n**2, "memory": sessions[n][0].memory}
+        {"size": n, "ms": s * 1e3, "ns_per_pixel": s * 1e9 / n**2, "memory": sessions[n][0].memory}
         for n, s in best.items()
     ]
 
@@ -79,8 +79,8 @@ def main() -> None:
         "memory": measure_memory(arguments.threads),
     }
     headings = {
-        "batches": ("sketches at once", "ms", "ms a sketch"),
-        "pixels": ("pixels a side", "ms", "ns a pixel", "Session.memory"),
+        "batches": ("sketches at once", "ms", "ms per sketch"),
+        "pixels": ("pixels a side", "ms", "ns per pixel", "Session.memory"),
         "memory": ("sketches at once", "Session.memory", "process's peak", "of that the model"),
     }
     for name, rows in figures.items():
@@ -90,7 +90,7 @@ def main() -> None:
         for row in rows:
             table.add_row(*(f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" for value in row.values()))
         console.print(table)
-    for name, each in (("batches", "ms_a_sketch"), ("pixels", "ns_a_pixel")):
+    for name, each in (("batches", "ms_per_sketch"), ("pixels", "ns_per_pixel")):
         first, last = figures[name][0][each], figures[name][-1][each]
         console.print(f"{name}: the largest costs {last / first:.2f}x the smallest's {each.replace('_', ' ')}")
     path = write_results("growth", {"threads": arguments.threads, **figures})

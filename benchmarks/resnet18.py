@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import write_results
-from dabnet.benching.engines import ENGINES, OURS
-from dabnet.benching.fresh import fresh_model
-from dabnet.benching.measure import RUNS_A_TURN, start_engines, take_turns
+from dabnet.comparing.engines import ENGINES, OURS
+from dabnet.comparing.fresh import fresh_model
+from dabnet.comparing.measure import RUNS_PER_TURN, start_engines, take_turns
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -56,7 +56,7 @@ def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[s
         status.update(f"{race.network} {race.precision}, threads: {race.threads}; {what}, {done} of {total}")
 
     with start_engines(model, [OURS, *race.wanted], threads=race.threads, progress=progress) as ready:
-        turns = take_turns(ready, 1, -(-runs // RUNS_A_TURN), progress=progress)
+        turns = take_turns(ready, 1, -(-runs // RUNS_PER_TURN), progress=progress)
         seconds = {name: min(times) for name, times in turns.items()}
     rows = []
     for name, least in seconds.items():
@@ -72,7 +72,7 @@ def compare_threads(model: Model, runs: int) -> dict[str, float]:
     Many runs: on a shared machine, two cores are seldom undisturbed at the same time.
     """
     with start_engines(model, [OURS], threads=1) as one, start_engines(model, [OURS], threads=2) as two:
-        seconds = take_turns({"1": one[OURS], "2": two[OURS]}, 1, -(-runs // RUNS_A_TURN), runs=4 * RUNS_A_TURN)
+        seconds = take_turns({"1": one[OURS], "2": two[OURS]}, 1, -(-runs // RUNS_PER_TURN), runs=4 * RUNS_PER_TURN)
     single, double = min(seconds["1"]), min(seconds["2"])
     return {"one_ms": single * 1e3, "two_ms": double * 1e3, "ratio": single / double, "wanted": SPEEDUP}
 

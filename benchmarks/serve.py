@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import write_results
-from dabnet.benching.fresh import fresh_model
+from dabnet.comparing.fresh import fresh_model
 from dabnet.packed import to_bytes
 from dabnet.runtime.recognizer import Recognizer
 from dabnet.sketches.raster import Raster

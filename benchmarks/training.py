@@ -84,7 +84,7 @@ def prepare_step(width: float, settings: dict[str, Any]) -> Callable[[], None]:
     net: nn.Module = build("resnet18", CLASSES, width=width, input_size=SIZE, **settings)
     net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     constrain_(net)
-    optimizer = Training(net, Recipe(), steps_an_epoch=1).configure_optimizers()["optimizer"]
+    optimizer = Training(net, Recipe(), steps_per_epoch=1).configure_optimizers()["optimizer"]
     return partial(training_step, net, optimizer, torch.rand(BATCH, 1, SIZE, SIZE), torch.randint(CLASSES, (BATCH,)))
 
 

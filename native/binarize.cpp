@@ -76,9 +76,9 @@ bool split_filter(const Filters& filters, const LowCounts& limits, std::size_t r
 
 // How many threads to share so many weights among. Waking one costs about as much as splitting a few thousand.
 int worthwhile(int threads, std::size_t filters, std::size_t n) {
-    constexpr std::size_t kWeightsAThread = 1 << 15;
+    constexpr std::size_t kWeightsPerThread = 1 << 15;
     const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    const bool shared = filters > 1 && filters * n >= kWeightsAThread;
+    const bool shared = filters > 1 && filters * n >= kWeightsPerThread;
     return shared ? static_cast<int>(std::min(static_cast<std::size_t>(threads), cores)) : 1;
 }
 

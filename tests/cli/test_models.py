@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
+from dabnet.comparing.fresh import fresh_model
 from dabnet.packed import find_model, model_names, read_model, to_bytes
 from dabnet.packed.cards import read_card
 

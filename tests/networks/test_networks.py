@@ -276,7 +276,7 @@ def test_real_inputs_of_the_last_layers_are_dropped_and_signs_are_not(
     assert {name: module.p for name, module in net.named_modules() if isinstance(module, nn.Dropout)} == expected
 
 
-def train_a_step(net: Network) -> None:
+def train_once(net: Network) -> None:
     torch.manual_seed(0)
     constrain_(net)
     before = {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
@@ -293,7 +293,7 @@ def train_a_step(net: Network) -> None:
 
 @every_kind
 def test_a_training_step_changes_every_parameter_of_a_real_network(kind: str) -> None:
-    train_a_step(tiny(kind, "fprec"))
+    train_once(tiny(kind, "fprec"))
 
 
 @every_kind
@@ -301,7 +301,7 @@ def test_a_training_step_changes_every_parameter_of_a_real_network(kind: str) ->
 def test_a_training_step_changes_every_parameter_of_a_binary_network(
     kind: str, precision: Precision, method: Method
 ) -> None:
-    train_a_step(tiny(kind, precision, method))
+    train_once(tiny(kind, precision, method))
 
 
 @every_kind
@@ -337,7 +337,7 @@ def test_signs_with_real_weights_are_the_first_stage_of_a_binary_network(kind: s
     second = tiny(kind, "fbin")
     assert list(binary_layers(first)) == []
     second.load_state_dict(first.state_dict())
-    train_a_step(first)
+    train_once(first)
 
 
 REACTNET: dict[str, Any] = {"threshold": "learned", "nonlinearity": "rprelu"}
@@ -346,7 +346,7 @@ REACTNET: dict[str, Any] = {"threshold": "learned", "nonlinearity": "rprelu"}
 @every_kind
 def test_learned_thresholds_and_shifts_train_and_add_no_keys_where_they_are_off(kind: str) -> None:
     net, plain = tiny(kind, "fbin", **REACTNET), tiny(kind, "fbin")
-    train_a_step(net)
+    train_once(net)
     names = ("threshold", "shift_before", "shift_after")
     learned = [name for name, _ in net.named_parameters() if name.endswith(names)]
     signs = [layer for layer in net.modules() if isinstance(layer, BinaryLayer) and layer.has_signs]
@@ -387,7 +387,7 @@ def test_settings_of_binary_layers_reach_them_and_train(kind: str) -> None:
     for layer in binary_layers(net):
         settings = layer.settings
         assert (settings.gradient, settings.input_gradient, settings.max_k_step) == ("exact", "approx", 0.1)
-    train_a_step(net)
+    train_once(net)
 
 
 @every_kind

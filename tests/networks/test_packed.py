@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import dabnet
-from dabnet.benching.fresh import fresh_model
-from dabnet.benching.sketches import draw_sketches
-from dabnet.benching.twin import real_twin
+from dabnet.comparing.fresh import fresh_model
+from dabnet.comparing.sketches import draw_sketches
+from dabnet.comparing.twin import real_twin
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.networks.packed import PackedNetwork
 from dabnet.packed import Model, read_model, to_bytes

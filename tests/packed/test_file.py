@@ -291,7 +291,7 @@ GRAPHS = {
     "signs_to_a_relu": (graph(node("sign"), node("relu")), "node 1, relu: it takes real numbers, and gets signs"),
     "signs_to_a_sign": (graph(node("sign"), node("sign")), "node 1, sign: it takes real numbers, and gets signs"),
     "signs_to_a_sum": (graph(node("sign"), node("add", 1, 1)), "node 1, add: it takes real numbers, and gets signs"),
-    "signs_to_a_join": (graph(node("sign"), node("concat", 1, 1)), "node 1, concat: it takes real numbers"),
+    "signs_to_a_concat": (graph(node("sign"), node("concat", 1, 1)), "node 1, concat: it takes real numbers"),
     "signs_to_real_weights": (
         graph(node("sign"), node("conv", filters=1), _1_weight=ONE),
         "weights of 32 bits take real numbers, and have no 'middle'",

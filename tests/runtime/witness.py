@@ -75,8 +75,8 @@ def draw_until(found: dict[bytes, Witness], wanted: int, strategy: st.SearchStra
 
 def network_witnesses() -> list[Witness]:
     """Run the networks of the paper, and the model that ships, on a few sketches."""
-    from dabnet.benching.fresh import fresh_model
-    from dabnet.benching.sketches import draw_sketches
+    from dabnet.comparing.fresh import fresh_model
+    from dabnet.comparing.sketches import draw_sketches
 
     files = [(f"{name} {kind}", to_bytes(fresh_model(name, 250, precision=kind))) for name, kind in NETWORKS]
     files.append(("default", find_model("default").read_bytes()))

@@ -125,7 +125,7 @@ def names(target: Path) -> list[str]:
     return sorted(path.name for path in target.parent.iterdir())
 
 
-def leave_a_part(site: Site, target: Path, length: int = 100_000) -> None:
+def leave_partial(site: Site, target: Path, length: int = 100_000) -> None:
     """Make a first call that breaks off after so many bytes."""
     site.cuts = [length]
     with pytest.raises(DownloadError, match=f"{length:,} of 300,000 bytes are kept"):
@@ -162,7 +162,7 @@ def test_a_cut_connection_is_taken_up_where_it_broke(site: Site, target: Path, p
 
 
 def test_a_second_call_goes_on_where_the_first_gave_up(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     done = download(site.url, target, sha256=SHA256)
     assert done.resumed_from == 100_000
     assert target.read_bytes() == DATA
@@ -173,7 +173,7 @@ def test_a_second_call_goes_on_where_the_first_gave_up(site: Site, target: Path)
 
 def test_a_date_serves_to_resume_where_there_is_no_etag(site: Site, target: Path) -> None:
     site.tag, site.modified = None, "Tue, 07 Aug 2012 10:00:00 GMT"
-    leave_a_part(site, target)
+    leave_partial(site, target)
     assert download(site.url, target, sha256=SHA256).resumed_from == 100_000
     assert target.read_bytes() == DATA
 
@@ -195,14 +195,14 @@ def test_without_a_strong_mark_of_the_version_it_starts_over(
 
 def test_a_server_that_ignores_ranges_makes_it_start_over(site: Site, target: Path) -> None:
     site.ranges = False
-    leave_a_part(site, target)
+    leave_partial(site, target)
     assert download(site.url, target, sha256=SHA256).resumed_from == 0
     assert target.read_bytes() == DATA
 
 
 @pytest.mark.parametrize("length", [50_000, 100_000, 300_000])
 def test_a_file_that_changed_between_two_calls_is_not_glued(site: Site, target: Path, length: int) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.change(OTHER[:length], '"two"')
     assert download(site.url, target).resumed_from == 0
     assert target.read_bytes() == OTHER[:length]
@@ -225,14 +225,14 @@ def test_a_file_that_changed_within_a_call_is_not_glued(site: Site, target: Path
     "content_range", ["bytes 0-299999/300000", "bytes 100000-299998/299999", "bytes 100000-299999/*", "nonsense"]
 )
 def test_an_answer_that_does_not_fit_the_part_makes_it_start_over(site: Site, target: Path, content_range: str) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.content_range = content_range
     assert download(site.url, target, sha256=SHA256).resumed_from == 0
     assert target.read_bytes() == DATA
 
 
 def test_a_new_version_under_an_accepted_range_is_not_glued(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.data, site.headers["ETag"] = OTHER, '"two"'
     site.modified, site.tag = '"one"', None  # takes the range for the old version, but says that it is the new one
     download(site.url, target)
@@ -240,13 +240,13 @@ def test_a_new_version_under_an_accepted_range_is_not_glued(site: Site, target: 
 
 
 def test_no_more_is_added_to_a_part_than_is_missing(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.surplus = b"x" * 1000
     assert download(site.url, target, sha256=SHA256).resumed_from == 100_000
 
 
 def test_a_file_that_shrank_makes_it_start_over(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.data = OTHER[:90_000]  # of the same ETag: the range does not exist
     download(site.url, target)
     assert target.read_bytes() == OTHER[:90_000]
@@ -254,26 +254,26 @@ def test_a_file_that_shrank_makes_it_start_over(site: Site, target: Path) -> Non
 
 
 def test_a_part_of_another_address_is_not_used(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     assert download(site.url + "?other", target).resumed_from == 0
     assert site.asked == [None, None]
 
 
 @pytest.mark.parametrize("notes", ["", "{", "[]", "null", '{"url": 1}', '{"url": "x", "total": "y"}'])
 def test_a_part_with_damaged_notes_is_not_used(site: Site, target: Path, notes: str) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     target.with_name("file.zip.part.json").write_text(notes)
     assert download(site.url, target, sha256=SHA256).resumed_from == 0
 
 
 def test_a_part_longer_than_the_file_is_not_used(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     target.with_name("file.zip.part").write_bytes(DATA + b"x")
     assert download(site.url, target, sha256=SHA256).resumed_from == 0
 
 
 def test_a_whole_part_needs_no_server(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     target.with_name("file.zip.part").write_bytes(DATA)
     assert download(site.url, target, sha256=SHA256).resumed_from == len(DATA)
     assert target.read_bytes() == DATA
@@ -326,7 +326,7 @@ def test_a_connection_that_falls_silent_is_cut(site: Site, target: Path) -> None
 
 
 def test_progress_only_rises_and_ends_at_the_whole(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.cuts = [50_000]
     seen: list[tuple[int, int | None]] = []
     download(site.url, target, progress=lambda done, total: seen.append((done, total)))
@@ -350,7 +350,7 @@ def test_the_checksum_that_google_sends_is_checked(site: Site, target: Path, pat
         download(site.url, target)
     assert names(target) == []
     site.headers["x-goog-hash"] = pattern.format(md5[DATA])
-    leave_a_part(site, target)
+    leave_partial(site, target)
     assert download(site.url, target).resumed_from == 100_000
 
 
@@ -439,7 +439,7 @@ def test_a_server_that_stays_busy_is_given_up(site: Site, target: Path) -> None:
 
 
 def test_a_redirect_is_followed_and_the_rest_asked_for_there(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     site.statuses, site.location = [302], site.url + "?elsewhere"
     assert download(site.url, target).resumed_from == 100_000
     assert site.asked == [None, "bytes=100000-", "bytes=100000-"]
@@ -553,6 +553,6 @@ def test_a_wrong_file_that_is_there_is_not_touched(site: Site, target: Path, wro
 
 
 def test_the_notes_name_the_address_and_the_version(site: Site, target: Path) -> None:
-    leave_a_part(site, target)
+    leave_partial(site, target)
     notes = json.loads(target.with_name("file.zip.part.json").read_text())
     assert (notes["url"], notes["validator"], notes["total"]) == (site.url, '"one"', 300_000)

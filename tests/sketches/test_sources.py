@@ -73,8 +73,8 @@ def test_quickdraw_is_the_same_in_every_form(tmp_path: Path) -> None:
 def test_a_long_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, _, bitmaps = published.quickdraw(tmp_path)
     whole, rows = read_all(open_source(folder)), read_all(open_source(bitmaps))
-    monkeypatch.setattr("dabnet.sketches.sources.quickdraw.BYTES_A_PIECE", 700)
-    monkeypatch.setattr("dabnet.sketches.sources.quickdraw.BITMAPS_A_PIECE", 3)
+    monkeypatch.setattr("dabnet.sketches.sources.quickdraw.BYTES_PER_PIECE", 700)
+    monkeypatch.setattr("dabnet.sketches.sources.quickdraw.BITMAPS_PER_PIECE", 3)
     assert len(open_source(folder)) > 10
     assert [drawing.id for drawing in read_all(open_source(folder))] == [drawing.id for drawing in whole]
     assert [drawing.id for drawing in read_all(open_source(bitmaps))] == [drawing.id for drawing in rows]

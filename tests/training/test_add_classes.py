@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.tuning import command, interrupt_learning, small_model
 
-from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
+from dabnet.comparing.fresh import fresh_model
 from dabnet.errors import InputError
 from dabnet.packed import Model, find_model, model_names, read_model, to_bytes
 from dabnet.runtime import Recognizer, Session

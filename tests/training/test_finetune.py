@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from tests.training.tuning import command, interrupt_learning, small_model
 
-from dabnet.benching.fresh import fresh_model
 from dabnet.cli import main
+from dabnet.comparing.fresh import fresh_model
 from dabnet.errors import InputError
 from dabnet.packed import Model, read_model, to_bytes
 from dabnet.packed.nodes import Conv, Relu, Sign

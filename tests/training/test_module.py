@@ -46,7 +46,7 @@ def test_one_cycle_rises_then_falls_and_cosine_falls_to_the_least() -> None:
 
 def test_weight_decay_spares_binary_weights_norms_and_biases() -> None:
     net = build(**TINY.network_settings(5))
-    training = Training(net, dataclasses.replace(TINY, weight_decay=0.1), steps_an_epoch=1)
+    training = Training(net, dataclasses.replace(TINY, weight_decay=0.1), steps_per_epoch=1)
     optimizer = training.configure_optimizers()["optimizer"]
     decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
     everything = {id(p) for group in optimizer.param_groups for p in group["params"]}
@@ -60,7 +60,7 @@ def test_weight_decay_spares_binary_weights_norms_and_biases() -> None:
 def test_weight_decay_spares_learned_thresholds_and_shifts() -> None:
     recipe = dataclasses.replace(TINY, weight_decay=0.1, threshold="learned", nonlinearity="rprelu")
     net = build(**recipe.network_settings(5))
-    optimizer = Training(net, recipe, steps_an_epoch=1).configure_optimizers()["optimizer"]
+    optimizer = Training(net, recipe, steps_per_epoch=1).configure_optimizers()["optimizer"]
     decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
     learned = [p for name, p in net.named_parameters() if "threshold" in name or "activation" in name]
     assert len(learned) > 20
@@ -166,7 +166,7 @@ def test_scribbles_pull_towards_equal_chances_and_count_as_neither_right_nor_wro
 def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> None:
     recipe = dataclasses.replace(TINY, weights="real", activations="real")
     net = build(**recipe.network_settings(5))
-    training = Training(net, recipe, steps_an_epoch=1)
+    training = Training(net, recipe, steps_per_epoch=1)
     training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
     assert torch.isfinite(training.training_step(batch(), 0))
     names = [name for name, parameter in net.named_parameters() if parameter.ndim == 1]
@@ -178,7 +178,7 @@ def test_a_loss_that_is_no_number_names_the_first_layer_that_went_wrong() -> Non
 
 def test_a_number_that_a_sign_hides_from_the_loss_is_found_at_the_end_of_the_epoch() -> None:
     net = build(**TINY.network_settings(5))
-    training = Training(net, TINY, steps_an_epoch=1)
+    training = Training(net, TINY, steps_per_epoch=1)
     training.on_train_epoch_end()
     name = next(name for name, _ in net.named_parameters() if "norm" in name)
     with torch.no_grad():
@@ -191,7 +191,7 @@ def test_a_layer_whose_output_overflows_is_named() -> None:
     recipe = dataclasses.replace(TINY, weights="real", activations="real")
     net = build(**recipe.network_settings(5))
     head = [name for name, module in net.named_modules() if isinstance(module, torch.nn.Linear)][-1]
-    training = Training(net, recipe, steps_an_epoch=1)
+    training = Training(net, recipe, steps_per_epoch=1)
     training.log_dict = lambda *_, **__: None  # type: ignore[method-assign]
     with torch.no_grad():
         weight = net.get_parameter(f"{head}.weight")

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dabnet.benching.fresh import fresh_model
+from dabnet.comparing.fresh import fresh_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

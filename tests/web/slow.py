@@ -13,7 +13,7 @@ run = Recognizer.run
 def run_slowly(recognizer: Recognizer, x: Any, **limits: Any) -> Any:
     if os.environ.get("FAILS"):
         raise RuntimeError("a network that fails")
-    time.sleep(float(os.environ.get("SECONDS_A_BATCH", "0.3")))
+    time.sleep(float(os.environ.get("SECONDS_PER_BATCH", "0.3")))
     return run(recognizer, x, **limits)
 
 

@@ -237,7 +237,7 @@ def test_other_names_can_be_allowed() -> None:
 def test_a_second_signal_ends_the_server_at_once(
     numbers: tuple[signal.Signals, signal.Signals], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SECONDS_A_BATCH", "2.5")
+    monkeypatch.setenv("SECONDS_PER_BATCH", "2.5")
     with start(module="tests.web.slow", code=128 + numbers[1]) as server:
         threading.Thread(
             target=lambda: contextlib.suppress(Exception) and talk(server, post() + BODY), daemon=True
@@ -253,7 +253,7 @@ def test_a_second_signal_ends_the_server_at_once(
 
 
 def test_a_stuck_thread_is_noticed_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECONDS_A_BATCH", "60")
+    monkeypatch.setenv("SECONDS_PER_BATCH", "60")
     with start("--stuck-seconds", 0.5, module="tests.web.slow", errors="graceful shutdown exceeded") as server:
         assert server.ask("GET", "/healthz")[0] == 200
         threading.Thread(target=talk, args=(server, post() + BODY), daemon=True).start()
@@ -268,7 +268,7 @@ def test_a_stuck_thread_is_noticed_and_not_waited_for(monkeypatch: pytest.Monkey
 
 def test_bodies_count_as_held_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = encode(paint(HOUSE, size=1000)) + bytes(600_000)
-    monkeypatch.setenv("SECONDS_A_BATCH", "1")
+    monkeypatch.setenv("SECONDS_PER_BATCH", "1")
     with start("--max-held", 1, module="tests.web.slow") as server:
         first = threading.Thread(target=server.recognize, args=(picture, "", "image/png"))
         first.start()

@@ -93,7 +93,7 @@ def test_a_lone_request_does_not_wait(server: Server) -> None:
 
 
 def test_past_the_queue_requests_are_refused_at_once_and_later_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECONDS_A_BATCH", "0.5")
+    monkeypatch.setenv("SECONDS_PER_BATCH", "0.5")
     with start("--queue", 4, "--batch", 1, module="tests.web.slow") as server:
 
         def ask(_: int) -> tuple[int, dict[str, str], float]:
@@ -122,7 +122,7 @@ def test_requests_that_come_together_run_together() -> None:
 
 
 def test_told_to_stop_it_answers_what_it_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECONDS_A_BATCH", "0.05")
+    monkeypatch.setenv("SECONDS_PER_BATCH", "0.05")
     answered: list[int] = []
     dropped: list[str] = []
 

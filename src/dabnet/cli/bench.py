@@ -12,10 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from dabnet._lazy import load
-from dabnet.benching.engines import ENGINES, OURS, check_engines
-from dabnet.benching.measure import Comparison, compare
 from dabnet.cli import named
 from dabnet.cli.console import PlainConsole
+from dabnet.comparing.engines import ENGINES, OURS, check_engines
+from dabnet.comparing.measure import Comparison, compare
 from dabnet.errors import InputError, suggest
 from dabnet.packed import find_model, is_packed, read_model
 
@@ -59,7 +59,7 @@ def bench(
     counts = _read_batches(batches)
     check_engines(names)
     if chart is not None:
-        draw = load("dabnet.benching.chart").draw_comparison
+        draw = load("dabnet.comparing.chart").draw_comparison
     settings = named.build_settings(weights, activations, precision, method, changes, width=width, input_size=size)
     console = PlainConsole(quiet=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -106,7 +106,7 @@ def _open_model(model: str, classes: int, settings: dict[str, Any]) -> Model:
     networks = load("dabnet.networks.catalog").NETWORKS
     if model not in networks:
         raise InputError(f"'{model}' is neither a file nor a network's name.{suggest(model, list(networks))}")
-    fresh: Model = load("dabnet.benching.fresh").fresh_model(model, classes, **settings)
+    fresh: Model = load("dabnet.comparing.fresh").fresh_model(model, classes, **settings)
     return fresh
 
 

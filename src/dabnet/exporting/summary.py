@@ -23,7 +23,7 @@ from dabnet.networks.mode import evaluating
 from dabnet.packed import to_bytes
 from dabnet.packed.int8 import RealWeights, store_real_weights
 
-BYTES_A_FLOAT = 4
+BYTES_PER_FLOAT = 4
 
 
 @dataclass
@@ -147,7 +147,7 @@ def summary(
             handle.remove()
     rows = list(layers.values())
     not_counted = {row.name: why for module, row in layers.items() if (why := _why_not_counted(module, row))}
-    float_bytes = BYTES_A_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point())
+    float_bytes = BYTES_PER_FLOAT * sum(t.numel() for t in net.state_dict().values() if t.is_floating_point())
     try:
         model = store_real_weights(lower(net, input_size, labels or (), raster).model, real_weights)
     except UnsupportedError as problem:
@@ -169,19 +169,19 @@ def _describe(name: str, module: nn.Module) -> LayerSummary:
     row = LayerSummary(name, type(module).__name__)
     own = sum(p.numel() for p in module.parameters(recurse=False))
     if isinstance(module, BinaryLayer):
-        filters, n = len(module.weight), module.weights_a_filter
+        filters, n = len(module.weight), module.weights_per_filter
         row.kind = f"{type(module).__name__} {module.settings.weights} {module.settings.activations}"
         if not module.has_binary_weights:
-            row.real_parameters, row.bytes = own, own * BYTES_A_FLOAT
+            row.real_parameters, row.bytes = own, own * BYTES_PER_FLOAT
             return row
         row.one_bit_parameters = filters * n
         row.real_parameters = own - filters * n + 2 * filters
         row.k_share = float(module.two_values().mask.double().mean())
         row.error = binarization_error(module.weight, module.binary_weight())
-        row.bytes = (filters * n + 7) // 8 + row.real_parameters * BYTES_A_FLOAT
+        row.bytes = (filters * n + 7) // 8 + row.real_parameters * BYTES_PER_FLOAT
     else:
         row.real_parameters = own
-        row.bytes = own * BYTES_A_FLOAT
+        row.bytes = own * BYTES_PER_FLOAT
     return row
 
 

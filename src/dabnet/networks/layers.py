@@ -91,7 +91,7 @@ class BinaryLayer(nn.Module):
         return self.settings.weights
 
     @property
-    def weights_a_filter(self) -> int:
+    def weights_per_filter(self) -> int:
         """n: how many weights a filter has."""
         return self.weight[0].numel()
 
@@ -113,13 +113,13 @@ class BinaryLayer(nn.Module):
         """Centre and clamp binary weights (Algorithm 2) and, where K's steps are limited, let it take one."""
         if not self.has_binary_weights or self.keeps_weights_real:
             return
-        if centre and self.weights_a_filter > 1:
+        if centre and self.weights_per_filter > 1:
             # Over the input channels, for each filter and tap; over the whole filter where it has one channel only.
             axes = (1,) if self.weight.shape[1] > 1 else tuple(range(1, self.weight.ndim))
             self.weight.sub_(self.weight.mean(dim=axes, keepdim=True))
         self.weight.clamp_(-1, 1)
         if self.settings.max_k_step is not None and self.low_count is not None:
-            reach = max(1, int(self.settings.max_k_step * self.weights_a_filter))
+            reach = max(1, int(self.settings.max_k_step * self.weights_per_filter))
             self.low_count.copy_(limited_low_count(self.weight, self.low_count, reach, self.name))
 
     def _binary_input(self, x: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from dabnet.sketches.alone import die_with_parent, only_writer
 from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import Raster
 from dabnet.sketches.sources.union import UnionSource
-from dabnet.sketches.store import SCHEMA, SetInfo, make_table, open_writer, rows_a_group
+from dabnet.sketches.store import SCHEMA, SetInfo, make_table, open_writer, rows_per_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -299,7 +299,7 @@ def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Pat
                     writer, shard, in_shard = None, shard + 1, 0
                 if writer is None:
                     writer = open_writer(beside / f"{shard:05d}.parquet" if sharded else beside, schema)
-                writer.write_table(batch.replace_schema_metadata(schema.metadata), row_group_size=rows_a_group(batch))
+                writer.write_table(batch.replace_schema_metadata(schema.metadata), row_group_size=rows_per_group(batch))
                 in_shard += len(batch)
         if writer is not None:
             writer.close()

@@ -286,7 +286,7 @@ def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def rows_a_group(table: pa.Table) -> int:
+def rows_per_group(table: pa.Table) -> int:
     """How many rows are read at a time to get one: few if they are bitmaps, which are large."""
     return 8 if table.column("bitmap").null_count < len(table) else 128
 

@@ -68,7 +68,7 @@ class Keeper(Checkpoint):
             },
             **{name: value for name, value in figures.items() if name.startswith("validation_accuracy:")},
             "learning_rate": float(trainer.optimizers[0].param_groups[0]["lr"]),
-            "images_per_second": training.steps_an_epoch * training.recipe.batch_size / seconds,
+            "images_per_second": training.steps_per_epoch * training.recipe.batch_size / seconds,
             "seconds": seconds,
         }
         self._metrics.append(row)

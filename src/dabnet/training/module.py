@@ -46,13 +46,13 @@ class Training(LightningModule):
         self,
         net: nn.Module,
         recipe: Recipe,
-        steps_an_epoch: int,
+        steps_per_epoch: int,
         teacher: Teacher | None = None,
         sources: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self._sources = sources
-        self.net, self.recipe, self.steps_an_epoch, self._teacher = net, recipe, steps_an_epoch, teacher
+        self.net, self.recipe, self.steps_per_epoch, self._teacher = net, recipe, steps_per_epoch, teacher
         self.average = MovingAverage(net, recipe.average) if recipe.average else None
         self._judged: list[nn.Module] = [net]
         # Shares the parameters of `net`; kept out of the module's children, so that checkpoints hold them once.
@@ -166,7 +166,7 @@ class Training(LightningModule):
             groups[1]["params"] = [p for p in others if id(p) not in binary]
             groups.append({"params": [p for p in others if id(p) in binary]})
         optimizer: Optimizer = torch.optim.Adam(groups, lr=self.recipe.learning_rate)
-        schedule = LambdaLR(optimizer, lambda step: learning_rate(self.recipe, step, self.steps_an_epoch))
+        schedule = LambdaLR(optimizer, lambda step: learning_rate(self.recipe, step, self.steps_per_epoch))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     @torch.no_grad()
@@ -216,12 +216,12 @@ def unsureness_loss(logits: Tensor) -> Tensor:
     return -F.log_softmax(logits, dim=1).mean() - math.log(logits.shape[1])
 
 
-def learning_rate(recipe: Recipe, step: int, steps_an_epoch: int) -> float:
+def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """Give the learning rate of a step, as a share of the recipe's."""
     least = min(1.0, recipe.least_learning_rate / recipe.learning_rate)
     if recipe.schedule == "steps":
-        return max(least, 0.5 ** (step // steps_an_epoch // recipe.halve_every))
-    done = min(1.0, step / (recipe.epochs * steps_an_epoch))
+        return max(least, 0.5 ** (step // steps_per_epoch // recipe.halve_every))
+    done = min(1.0, step / (recipe.epochs * steps_per_epoch))
     if recipe.schedule == "cosine":
         return least + (1 - least) * (1 + math.cos(math.pi * done)) / 2
     start = max(least, 0.04)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DRAWINGS_A_PIECE = 500
+DRAWINGS_PER_PIECE = 500
 MAX_FOLDS = 100
 MAX_BYTES = 2**30
 """Of all arrays but the images, which every process that reads has in memory."""
@@ -67,11 +67,11 @@ class ArraySource(Source):
     """Which drawings to take."""
 
     def __len__(self) -> int:
-        return -(-len(self.rows) // DRAWINGS_A_PIECE)
+        return -(-len(self.rows) // DRAWINGS_PER_PIECE)
 
     def read(self, piece: int) -> Iterator[Drawing]:
         """Read the drawings of a piece."""
-        rows = self.rows[piece * DRAWINGS_A_PIECE : (piece + 1) * DRAWINGS_A_PIECE]
+        rows = self.rows[piece * DRAWINGS_PER_PIECE : (piece + 1) * DRAWINGS_PER_PIECE]
         archive = self._archive
         ids, folds = _find(archive, IDS), _find(archive, FOLDS)
         for row in rows:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".ndjson", ".bin", ".npy")
 PREFIXES = ("full_simplified_", "full_raw_", "full_binary_", "full_numpy_bitmap_")
 """What browsers put before the class's name, since they cannot keep the folders it came from."""
-BYTES_A_PIECE = 4_000_000
-BITMAPS_A_PIECE = 2_000
+BYTES_PER_PIECE = 4_000_000
+BITMAPS_PER_PIECE = 2_000
 
 
 class Piece(NamedTuple):
@@ -63,7 +63,7 @@ def open_quickdraw(path: Path, limit: int | None) -> QuickDrawSource:
     pieces = []
     for label, found in enumerate(paths):
         total = len(_open_bitmaps(found)) if found.suffix == ".npy" else found.stat().st_size
-        step = BITMAPS_A_PIECE if found.suffix == ".npy" else BYTES_A_PIECE
+        step = BITMAPS_PER_PIECE if found.suffix == ".npy" else BYTES_PER_PIECE
         if limit or found.suffix == ".bin":
             step = max(total, 1)
         pieces += [Piece(label, found, start, min(start + step, total)) for start in range(0, total, step)]

@@ -12,8 +12,8 @@ from dabnet.sketches.synthetic import CLASSES, synthetic_strokes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DRAWINGS_A_PIECE = 500
-DRAWINGS_A_CLASS = 200
+DRAWINGS_PER_PIECE = 500
+DRAWINGS_PER_CLASS = 200
 
 
 @dataclass
@@ -23,12 +23,12 @@ class SyntheticSource(Source):
     count: int
 
     def __len__(self) -> int:
-        return -(-self.count // DRAWINGS_A_PIECE)
+        return -(-self.count // DRAWINGS_PER_PIECE)
 
     def read(self, piece: int) -> Iterator[Drawing]:
         """Draw a piece."""
-        start = piece * DRAWINGS_A_PIECE
-        sketches, labels, _ = synthetic_strokes(min(DRAWINGS_A_PIECE, self.count - start), start=start)
+        start = piece * DRAWINGS_PER_PIECE
+        sketches, labels, _ = synthetic_strokes(min(DRAWINGS_PER_PIECE, self.count - start), start=start)
         for i, (sketch, label) in enumerate(zip(sketches, labels, strict=True)):
             yield Drawing(str(start + i), int(label), sketch)
 
@@ -39,5 +39,5 @@ class SyntheticSource(Source):
 
 def open_synthetic(limit: int | None) -> SyntheticSource:
     """Draw `limit` drawings a class."""
-    count = len(CLASSES) * (limit or DRAWINGS_A_CLASS)
+    count = len(CLASSES) * (limit or DRAWINGS_PER_CLASS)
     return SyntheticSource(Path("synthetic"), "Synthetic sketches", "MIT, as dabnet itself", list(CLASSES), 3, count)

@@ -18,7 +18,7 @@ from dabnet.sketches.sources.source import SKETCHY_LICENCE, TU_BERLIN_LICENCE, D
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILES_A_PIECE = 250
+FILES_PER_PIECE = 250
 SKETCHY_VIEW = "tx_000000000000"
 """Sketchy holds each sketch several times, moved and scaled; this folder has them as drawn."""
 SPLITS = {"test": 0, "train": 1, "val": 2, "valid": 2, "validation": 2}
@@ -89,12 +89,12 @@ class TreeSource(Source):
     test_photos: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return -(-len(self.members) // FILES_A_PIECE)
+        return -(-len(self.members) // FILES_PER_PIECE)
 
     def read(self, piece: int) -> Iterator[Drawing]:
         """Read the drawings of a piece."""
         labels = {name: label for label, name in enumerate(self.classes)}
-        for member in self.members[piece * FILES_A_PIECE : (piece + 1) * FILES_A_PIECE]:
+        for member in self.members[piece * FILES_PER_PIECE : (piece + 1) * FILES_PER_PIECE]:
             try:
                 sketch: Any = read_sketch(self.files.read(member))
             except InputError as error:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from dabnet._files import write_beside
-from dabnet.benching.engines import OURS
+from dabnet.comparing.engines import OURS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dabnet.benching.measure import Comparison
+    from dabnet.comparing.measure import Comparison
 
 _OURS, _THEIRS = "#1d4ed8", "#94a3b8"
 

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dabnet._lazy import EXTRAS, load
-from dabnet.benching.sketches import draw_sketches
-from dabnet.benching.twin import real_twin
+from dabnet.comparing.sketches import draw_sketches
+from dabnet.comparing.twin import real_twin
 from dabnet.errors import MissingExtraError, check_choice
 from dabnet.packed import read_model, to_bytes
 from dabnet.runtime import Session
@@ -78,14 +78,14 @@ def _write_int8(model: Model, folder: Path) -> Path:
     path = folder / "twin-int8.onnx"
     if not path.exists():
         real = _write_onnx(model, folder)
-        load("dabnet.benching.int8").quantize(
+        load("dabnet.comparing.int8").quantize(
             real, path, draw_sketches(CALIBRATION, model.input_size, model.raster, seed=2)
         )
     return path
 
 
 def _write_binary(model: Model, folder: Path) -> Path:
-    graph = load("dabnet.benching.binary_graph").to_binary_graph(model)
+    graph = load("dabnet.comparing.binary_graph").to_binary_graph(model)
     import openvino
 
     path = folder / "binary.xml"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from dabnet.benching.engines import ENGINES, check_engines
-from dabnet.benching.fresh import fresh_model
-from dabnet.benching.measure import Worker, start_engines, take_turns
-from dabnet.benching.sketches import draw_sketches
-from dabnet.benching.twin import real_twin
+from dabnet.comparing.engines import ENGINES, check_engines
+from dabnet.comparing.fresh import fresh_model
+from dabnet.comparing.measure import Worker, start_engines, take_turns
+from dabnet.comparing.sketches import draw_sketches
+from dabnet.comparing.twin import real_twin
 from dabnet.errors import InputError, MissingExtraError, UnsupportedError
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Conv, Sign

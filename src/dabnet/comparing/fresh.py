@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from dabnet.benching.sketches import draw_sketches
 from dabnet.binarizers.activations import RSign
+from dabnet.comparing.sketches import draw_sketches
 from dabnet.exporting.lower import lower
 from dabnet.networks.activations import RPReLU
 from dabnet.networks.catalog import build

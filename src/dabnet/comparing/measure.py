@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dabnet.benching.engines import ENGINES, MAX_MEMORY, OURS, check_engines
-from dabnet.benching.sketches import draw_sketches
+from dabnet.comparing.engines import ENGINES, MAX_MEMORY, OURS, check_engines
+from dabnet.comparing.sketches import draw_sketches
 from dabnet.errors import InputError
 from dabnet.runtime import Session
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
     """Gets what is being done, the steps done so far, and all of them."""
 
-RUNS_A_TURN = 5
+RUNS_PER_TURN = 5
 """Timed runs of an engine before the next has its turn."""
 THROUGHPUT_TURNS = 3
 
@@ -48,7 +48,7 @@ class Worker:
     def __init__(self, engine: str, model: Path, sketches: Path, threads: int = 1) -> None:
         self.engine = engine
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # open as long as the process
-        command = [sys.executable, "-m", "dabnet.benching.worker", engine, str(model), str(sketches), str(threads)]
+        command = [sys.executable, "-m", "dabnet.comparing.worker", engine, str(model), str(sketches), str(threads)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -132,7 +132,7 @@ def take_turns(
     contestants: Mapping[str, Contestant],
     batch: int,
     turns: int,
-    runs: int = RUNS_A_TURN,
+    runs: int = RUNS_PER_TURN,
     progress: Progress | None = None,
 ) -> dict[str, list[float]]:
     """Give the seconds of `turns` x `runs` runs of each.
@@ -201,7 +201,7 @@ def compare(
     session = Session(model, threads, max_memory=MAX_MEMORY)
     with start_engines(model, names, threads=threads, sketches=max(batches, default=1), progress=progress) as ready:
         rows = [Row(name, ENGINES[name].about, version(ENGINES[name].library), ready[name].bytes) for name in names]
-        seconds = take_turns(ready, 1, -(-runs // RUNS_A_TURN), progress=progress)
+        seconds = take_turns(ready, 1, -(-runs // RUNS_PER_TURN), progress=progress)
         best = min(seconds[OURS])
         for row in rows:
             least, median, high = np.quantile(seconds[row.name], (0, 0.5, 0.99)) * 1e3

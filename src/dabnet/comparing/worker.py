@@ -1,6 +1,6 @@
 """One engine in a process of its own, so that its memory and its threads are its own.
 
-    python -m dabnet.benching.worker ENGINE MODEL SKETCHES THREADS
+    python -m dabnet.comparing.worker ENGINE MODEL SKETCHES THREADS
 
 It says "ready", then answers each line of JSON on its input with one on its output: {"batch": 8, "runs": 3} with the
 seconds of so many runs, after one that does not count; {"logits": 8} with what it answers; {"memory": true} with bytes.
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dabnet._lazy import load
-from dabnet.benching.engines import ENGINES
+from dabnet.comparing.engines import ENGINES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dabnet.benching.engines import Run
+    from dabnet.comparing.engines import Run
 
 
 def peak_memory() -> int:
