@@ -119,7 +119,7 @@ def hostile_heads() -> dict[str, Kind]:
 
 
 async def send(port: int, kind: Kind) -> str:
-    """Send a request on a connection of its own; give the answer's status, or what else became of it."""
+    """Send a request on a connection of its own; return the answer's status, or what else became of it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(kind.sent)

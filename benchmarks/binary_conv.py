@@ -35,7 +35,7 @@ LIMIT_MS = 0.07
 
 
 def make_chain(channels: int, side: int, *, middle: bool) -> Model:
-    """Give sign, convolution, sign, convolution, and so on; about half of the signs are +1."""
+    """Return sign, convolution, sign, convolution, and so on; about half of the signs are +1."""
     rng = np.random.default_rng(channels)
     nodes: list[Node] = []
     for _ in range(LENGTH):
@@ -59,7 +59,7 @@ class OpenVinoChain:
         self._request = ov.Core().compile_model(graph, "CPU", settings).create_infer_request()
 
     def time(self, x: np.ndarray[Any, Any], runs: int) -> float:
-        """Give the least seconds of a middle node."""
+        """Return the least seconds of a middle node."""
         least = float("inf")
         for _ in range(runs):
             self._request.infer([x], share_inputs=True)
@@ -70,7 +70,7 @@ class OpenVinoChain:
 
 
 def time_layer(session: Session, x: np.ndarray[Any, Any], runs: int) -> float:
-    """Give the least seconds of a middle layer of dabnet's."""
+    """Return the least seconds of a middle layer of dabnet's."""
     times: list[float] = [seconds for step, seconds in session.layer_times(x, runs) if "conv" in step]
     assert len(times) == LENGTH
     return min(times[1:-1])

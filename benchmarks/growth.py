@@ -56,7 +56,7 @@ def grow_pixels(threads: int, runs: int) -> list[dict[str, Any]]:
 
 
 def measure_memory(threads: int) -> list[dict[str, Any]]:
-    """Give bytes for one sketch, and for the largest batch."""
+    """Return bytes for one sketch, and for the largest batch."""
     model = fresh_model("resnet18", CLASSES, precision="fbin")
     rows = []
     for batch in (1, max(BATCHES)):

@@ -50,7 +50,7 @@ def draw_with_pillow(sketch: Sketch, raster: Raster) -> np.ndarray[Any, Any]:
 
 
 def measure_rate(sketches: list[Sketch], size: int) -> dict[str, float]:
-    """Give drawings a second."""
+    """Return drawings a second."""
     raster, out = Raster(size), np.empty((size, size), dtype=np.uint8)
     contestants = {"dabnet": lambda: [rasterize(sketch, raster, out) for sketch in sketches]}
     if sketches[0].points is not None:
@@ -68,7 +68,7 @@ def load_batch(sketches: SketchSet, rng: np.random.Generator, generator: torch.G
 
 
 def measure_batches(path: Path) -> dict[str, float]:
-    """Give the milliseconds of a batch, with nothing in our memory and with all of it."""
+    """Return the milliseconds of a batch, with nothing in our memory and with all of it."""
     rng, generator = np.random.default_rng(0), torch.Generator()
     cold, warm = SketchSet(path, cache_bytes=0), SketchSet(path, cache_bytes=2**33)
     warm.read(range(len(warm)))

@@ -55,7 +55,7 @@ def recognize(path: Path) -> dict[str, Any]:
 
 
 def drawings(data: Path | None) -> Iterator[str]:
-    """Give drawings as lines of Quick, Draw!'s form, again from the first when there are no more."""
+    """Yield drawings as lines of Quick, Draw!'s form, again from the first when there are no more."""
     sketches: Iterable[Sketch]
     if data is None:
         sketches = synthetic_strokes(1000)[0]

@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def best_of(repeats: int, **contestants: Callable[[], object]) -> dict[str, float]:
-    """Give each contestant's least time in seconds; they take turns, so that a slow moment hits all of them."""
+    """Return each contestant's least time in seconds; they take turns, so that a slow moment hits all of them."""
     best = dict.fromkeys(contestants, float("inf"))
     for _ in range(repeats):
         for name, run in contestants.items():

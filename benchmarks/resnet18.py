@@ -50,7 +50,7 @@ SPEEDUP = 1.8
 
 
 def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[str, Any]]:
-    """Give each engine's least milliseconds, as a multiple of dabnet's, and whether that is what was wanted."""
+    """Return each engine's least milliseconds, as a multiple of dabnet's, and whether that is what was wanted."""
 
     def progress(what: str, done: int, total: int) -> None:
         status.update(f"{race.network} {race.precision}, threads: {race.threads}; {what}, {done} of {total}")
@@ -67,7 +67,7 @@ def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[s
 
 
 def compare_threads(model: Model, runs: int) -> dict[str, float]:
-    """Give dabnet's least milliseconds on one thread and on two, in turns.
+    """Return dabnet's least milliseconds on one thread and on two, in turns.
 
     Many runs: on a shared machine, two cores are seldom undisturbed at the same time.
     """

@@ -59,14 +59,14 @@ def write_model(path: Path) -> None:
 
 
 def bodies() -> list[bytes]:
-    """Give drawings as a page would send them."""
+    """Return drawings as a page would send them."""
     drawn = synthetic_strokes(DRAWINGS)[0]
     rounded = [[(100 * stroke.astype(float)).round(1).tolist() for stroke in sketch.strokes] for sketch in drawn]
     return [json.dumps({"strokes": strokes}).encode() for strokes in rounded]
 
 
 def run_session(path: Path, threads: int, seconds: float) -> float:
-    """Give the sketches a second of the bare Session, in batches."""
+    """Return the sketches a second of the bare Session, in batches."""
     recognizer = Recognizer.load(path, threads)
     x = recognizer.show(synthetic_strokes(BATCH)[0])
     count, begun = 0, time.perf_counter()
@@ -118,7 +118,7 @@ class Sender(asyncio.Protocol):
 
 
 async def send(port: int, connections: int, seconds: float) -> dict[int, dict[str, Any]]:
-    """Keep the server busy; give what came back after the warm-up, by status; 0 are connections that broke."""
+    """Keep the server busy; return what came back after the warm-up, by status; 0 are connections that broke."""
     answers: list[tuple[float, float, int]] = []
     head = (
         "POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n"
@@ -153,7 +153,7 @@ def send_in_process(port: int, connections: int, seconds: float) -> dict[int, di
 
 @contextmanager
 def serve(**options: object) -> Iterator[tuple[int, int]]:
-    """Run a server with these options; give its port and process number."""
+    """Run a server with these options; return its port and process number."""
     words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     command = [sys.executable, "-m", "dabnet", "serve", "--port", "0", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -165,7 +165,7 @@ def serve(**options: object) -> Iterator[tuple[int, int]]:
 
 
 def measure(path: Path, connections: int, threads: int, seconds: float) -> dict[str, Any]:
-    """Give the figures of the Session before and after, of the server, and of one with too much to do and then less."""
+    """Measure the Session before and after, the server, and a server with too much to do and then less."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         before = pool.apply(run_session, (path, threads, seconds / 2))
         with serve(model=path, threads=threads, queue=2 * connections) as (port, _):

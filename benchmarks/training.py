@@ -89,7 +89,7 @@ def prepare_step(width: float, settings: dict[str, Any]) -> Callable[[], None]:
 
 
 def dissect_step(step: Callable[[], None]) -> Counter[str]:
-    """Give the milliseconds of each part of one step."""
+    """Return the milliseconds of each part of one step."""
 
     @wraps(optimal_split)
     def watched_split(*arguments: Any, **options: Any) -> Any:
@@ -119,7 +119,7 @@ def find_part(event: FunctionEvent | None) -> str | None:
 
 
 def dissect_steps(repeats: int, steps: dict[str, Callable[[], None]]) -> dict[str, dict[str, float]]:
-    """Give the milliseconds of each part of each step, the least of all repeats."""
+    """Return the milliseconds of each part of each step, the least of all repeats."""
     runs: dict[str, list[Counter[str]]] = {name: [] for name in steps}
     for _ in range(repeats):
         for name, step in steps.items():

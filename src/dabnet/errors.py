@@ -55,7 +55,7 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 
 def suggest(value: str, choices: Sequence[str]) -> str:
-    """Give a sentence, to follow another, that names the choice nearest to a misspelt one; empty if none is near."""
+    """Return a sentence, to follow another, that names the choice nearest to a misspelt one; empty if none is near."""
     near = difflib.get_close_matches(str(value), choices, n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
 
@@ -67,7 +67,7 @@ def check_number(what: str, value: object, limits: tuple[float, float]) -> None:
 
 
 def check_range(what: str, values: object, limits: tuple[float, float]) -> tuple[float, float]:
-    """Give two numbers within the limits, the smaller first, as a tuple (files hold lists), or raise `InputError`."""
+    """Return two numbers within the limits, the smaller first, as a tuple (files hold lists), or raise `InputError`."""
     if isinstance(values, tuple | list) and len(values) == 2 and all(_is_within(value, limits) for value in values):
         low, high = values
         if low <= high:

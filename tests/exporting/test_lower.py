@@ -28,7 +28,7 @@ def drawings(count: int, size: int) -> NDArray[np.float32]:
 
 
 def unsettle(net: nn.Module, x: NDArray[np.float32], seed: int = 0) -> nn.Module:
-    """Give norms what training gives them: scales, some negative and some zero, shifts, and statistics of sketches."""
+    """Set norms as training does: scales, some negative and some zero, shifts, and statistics of sketches."""
     generator = torch.Generator().manual_seed(seed)
     for module in net.modules():
         if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):

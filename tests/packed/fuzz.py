@@ -282,7 +282,7 @@ MOST_FITTED = 60
 
 
 def refit(rng: random.Random, parts: Parts) -> None:
-    """Give all nodes the tensors that their settings ask for, as far as these make sense and are not huge."""
+    """Add the tensors that all nodes' settings ask for, as far as these make sense and are not huge."""
     if len(parts.about["nodes"]) > MOST_FITTED:
         raise ValueError("it would take long")
     size, nodes = tuple(parts.about["input"]), []  # type: tuple[int, int, int], list[Node]
@@ -386,7 +386,7 @@ def change_reference(rng: random.Random, parts: Parts) -> None:
 
 
 def change_inputs(rng: random.Random, parts: Parts) -> None:
-    """Give a node many inputs, a few of them wrong."""
+    """Connect a node to many inputs, a few of them wrong."""
     at = rng.randrange(len(parts.about["nodes"]))
     inputs = rng.choices(range(at + 1), k=rng.choice([2, 10, 1000, 65_535, 65_536, 200_000]))
     parts.about["nodes"][at].update(op="concat", inputs=inputs)
@@ -595,7 +595,7 @@ BITS |= {"U16": 16, "I8": 8, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8
 
 
 def retype_tensor(rng: random.Random, parts: Parts) -> None:
-    """Give a tensor another type, of the same bytes or of the same shape."""
+    """Change a tensor's type, to one of the same bytes or of the same shape."""
     if not parts.tensors:
         return
     tensor = rng.choice(list(parts.tensors.values()))
@@ -787,7 +787,7 @@ BYTE_CHANGES: list[Callable[[random.Random, bytes], bytes]] = [
 
 
 def make_case(bases: list[bytes], seed: int, index: int) -> Case:
-    """Give the file of an index, and what was done to make it."""
+    """Return the file of an index, and what was done to make it."""
     rng = random.Random(f"{seed} {index}")
     data = rng.choice(bases)
     if rng.random() < 0.2:
@@ -907,7 +907,7 @@ def fuzz(count: int, seed: int = 0, seconds: float = float("inf"), folder: Path 
 
 
 def peak_memory() -> int:
-    """Give the bytes that this process took at most."""
+    """Return the bytes that this process took at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 

@@ -96,7 +96,7 @@ def record(folder: Path) -> None:
 
 
 def check(folder: Path) -> list[str]:
-    """Give the names of the models that answer otherwise now."""
+    """Return the names of the models that answer otherwise now."""
     different = []
     witnesses = [Witness(*each) for each in pickle.loads((folder / "witness.pickle").read_bytes())]
     for kernels in kernel_names():

@@ -33,14 +33,14 @@ def paint(strokes: Sequence[Any], size: int = 400, width: int = 4, scale: float 
 
 
 def encode(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    """Give a picture's file."""
+    """Return a picture's file."""
     file = io.BytesIO()
     picture.save(file, kind, **options)
     return file.getvalue()
 
 
 def agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
-    """Give the share of each image's ink that lies within a pixel of the other's; the lesser of the two."""
+    """Return the share of each image's ink that lies within a pixel of the other's; the lesser of the two."""
     return min(_covered(first, second), _covered(second, first))
 
 

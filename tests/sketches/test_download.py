@@ -109,7 +109,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Give the pauses that would have been made; and no proxy may stand between."""
+    """Return the pauses that would have been made; and no proxy may stand between."""
     made: list[float] = []
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr("dabnet.sketches.download._pause", made.append)

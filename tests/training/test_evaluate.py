@@ -59,7 +59,7 @@ class InkCounter(nn.Module):
 
 
 def answers_by_hand(net: nn.Module, stored: SketchSet, rows: Any, crops: int) -> Tensor:
-    """Give the mean probabilities, (drawings, classes), a drawing at a time."""
+    """Return the mean probabilities, (drawings, classes), a drawing at a time."""
     found = []
     net.eval()
     with torch.no_grad():

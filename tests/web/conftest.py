@@ -30,7 +30,7 @@ class Server:
     def ask(
         self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        """Send a request of its own; a body that is not bytes goes as JSON. Give status, headers and body."""
+        """Send a request of its own; a body that is not bytes goes as JSON. Return status, headers and body."""
         if body is not None:
             headers["content-type"] = kind
             body = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -23,7 +23,7 @@ HEAD = b"POST /v1/recognize HTTP/1.1\r\nhost: localhost\r\ncontent-type: applica
 
 
 def talk(server: Server, *parts: bytes, pause: float = 0.0) -> bytes:
-    """Send bytes with pauses between them, and give all that comes until the connection is closed."""
+    """Send bytes with pauses between them, and return all that comes until the connection is closed."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         for part in parts:
             connection.sendall(part)

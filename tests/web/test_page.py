@@ -89,7 +89,7 @@ def guesses(page: Page) -> Locator:
 
 
 def wait_for_guesses(page: Page) -> dict[str, str]:
-    """Wait for the answer to the drawing as it is; give what the page shows of it."""
+    """Wait for the answer to the drawing as it is; return what the page shows of it."""
     expect(guesses(page)).to_have_count(5)
     until(page, "!asking && !again")
     rows = zip(guesses(page).all_inner_texts(), page.locator("#guesses .share").all_inner_texts(), strict=True)

@@ -170,7 +170,7 @@ def _signed(w: Tensor, alpha: Tensor) -> tuple[Tensor, TwoValues]:
 
 
 def _ste(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
-    """Give g [|w| <= 1]; the operator's own bounds are exclusive, so they are the next numbers after 1 and -1."""
+    """Return g [|w| <= 1]; the operator's own bounds are exclusive, so they are the next numbers after 1 and -1."""
     bound = 1 + torch.finfo(w.dtype).eps
     clipped: Tensor = torch.ops.aten.hardtanh_backward(g, w, -bound, bound)
     return clipped

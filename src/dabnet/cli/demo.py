@@ -129,7 +129,7 @@ def _draw_sketches(output: Path, each: int, console: Console) -> SketchSet:
 
 
 def _recipe(kind: Kind, epochs: int, seed: int) -> Recipe:
-    """Give the recipe of all three, small enough for two cores."""
+    """Return the recipe of all three, small enough for two cores."""
     return Recipe(
         network="resnet18", width=0.25, shortcuts="conv", size=48, pen=0.05, epochs=epochs, batch_size=64,
         learning_rate=0.005, schedule="one-cycle", seed=seed, crops=1,

@@ -77,7 +77,7 @@ def verify(
 def _choose(
     data: Path | None, fold: int | None, count: int, classes: list[str]
 ) -> tuple[list[Sketch], NDArray[np.int64] | None]:
-    """Give sketches, and their classes where those are known."""
+    """Return sketches, and their classes where those are known."""
     if data is None:
         return synthetic_strokes(count)[0], None
     found = SketchSet(data)

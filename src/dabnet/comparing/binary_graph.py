@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def to_binary_graph(model: Model) -> ov.Model:
-    """Give the graph: "sketches" (N, C, H, W) for any N go in, logits (N, answers) come out."""
+    """Return the graph: "sketches" (N, C, H, W) for any N go in, logits (N, answers) come out."""
     if not any(shape.is_signs for shape in model.shapes):
         raise UnsupportedError("openvino-binary is for networks with binary activations (fbin): this one has none.")
     sketches = ops.parameter([-1, *model.input_size], np.float32, "sketches")
@@ -70,7 +70,7 @@ def _a_channel(numbers: NDArray[Any]) -> NDArray[np.float32]:
 
 @singledispatch
 def _add(node: Node, shapes: list[Shape], *inputs: Value) -> Value:
-    """Add a node's twin; give its value."""
+    """Add a node's twin; return its value."""
     raise UnsupportedError(f"a binary graph has no {node.OP}.")
 
 

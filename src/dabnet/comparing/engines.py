@@ -42,7 +42,7 @@ class Engine:
     tools: tuple[str, ...]
     """Libraries that write its file."""
     write: Callable[[Model, Path], Path]
-    """Writes what it loads into a folder, unless it is there, and gives the file's path."""
+    """Writes what it loads into a folder, unless it is there, and returns the file's path."""
     open: Callable[[Path, int], Run]
     """Loads that file for a number of threads; what it gives takes sketches to logits."""
 

@@ -60,17 +60,17 @@ class Worker:
         self._read()
 
     def time(self, batch: int, runs: int) -> list[float]:
-        """Give the seconds of so many runs, after one that does not count."""
+        """Return the seconds of so many runs, after one that does not count."""
         seconds: list[float] = self._ask(batch=batch, runs=runs)["seconds"]
         return seconds
 
     def logits(self, batch: int) -> list[list[float]]:
-        """Give its answers to the first sketches."""
+        """Return its answers to the first sketches."""
         logits: list[list[float]] = self._ask(logits=batch)["logits"]
         return logits
 
     def memory(self) -> Memory:
-        """Give the memory that it has had until now."""
+        """Return the memory that it has had until now."""
         return Memory(**self._ask(memory=True))
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ def take_turns(
     runs: int = RUNS_PER_TURN,
     progress: Progress | None = None,
 ) -> dict[str, list[float]]:
-    """Give the seconds of `turns` x `runs` runs of each.
+    """Return the seconds of `turns` x `runs` runs of each.
 
     A turn begins with a run that does not count, which brings its weights back to the caches and wakes its threads.
     """
@@ -181,7 +181,7 @@ class Comparison:
     """Dabnet's steps with the least milliseconds of each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain numbers and strings, for JSON."""
+        """Return everything as plain numbers and strings, for JSON."""
         return asdict(self)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def real_twin(model: Model, seed: int = 0) -> Model:
-    """Give a model of the same layers with weights of 32 bits: the speed of its peers does not hang on what it answers.
+    """Return a model of the same layers with weights of 32 bits; a peer's speed does not depend on their values.
 
     One-bit filters become random ones of the size that He's start gives them, with a bias, as a norm leaves one that
     was folded into a convolution, and signs become ReLUs. What was real stays as it is.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def peak_memory() -> int:
-    """Give the most bytes of memory that this process has had resident."""
+    """Return the most bytes of memory that this process has had resident."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

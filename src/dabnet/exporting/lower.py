@@ -94,7 +94,7 @@ def _trace(net: nn.Module, size: tuple[int, int, int]) -> fx.GraphModule:
 
 
 def _join(last: Step) -> list[Step]:
-    """Join steps that one node can do; give those that are left, in order."""
+    """Join steps that one node can do; return those that are left, in order."""
     order = _in_order(last)
     uses = Counter(before for step in order for before in step.inputs)
     replaced: dict[Step, Step] = {}
@@ -112,7 +112,7 @@ def _join(last: Step) -> list[Step]:
 
 
 def _in_order(last: Step) -> list[Step]:
-    """Give the steps that `last` needs, each after those that it needs itself, without the input."""
+    """Return the steps that `last` needs, each after those that it needs itself, without the input."""
     order: dict[Step, None] = {}
     stack = [(last, False)]
     while stack:
@@ -128,7 +128,7 @@ def _in_order(last: Step) -> list[Step]:
 
 
 def _fold_norm(conv: Step, norm: Step) -> Step:
-    """Give a convolution that norms what it makes."""
+    """Return a convolution that norms what it makes."""
     scale, shift = norm.numbers["scale"], norm.numbers["shift"]
     numbers = {
         name: values * (scale if values.ndim == 1 else scale[:, None, None, None])
@@ -140,7 +140,7 @@ def _fold_norm(conv: Step, norm: Step) -> Step:
 
 
 def _before_sign(thresholds: Thresholds, step: Step) -> Thresholds | None:
-    """Give the thresholds of what goes into a step where these are of what comes out; None if there are none."""
+    """Return the thresholds of what goes into a step where these are of what comes out; None if there are none."""
     if step.kind is Affine:
         return thresholds.before_affine(step.numbers["scale"], step.numbers["shift"])
     if step.kind is Relu:

@@ -67,13 +67,13 @@ class Graph:
         self._uses: Counter[str] = Counter()
 
     def add(self, operator: str, *inputs: str, **settings: Any) -> str:
-        """Add an operator, and give the name of what it makes."""
+        """Add an operator, and return the name of what it makes."""
         name = self._name(operator)
         self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **settings))
         return name
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
-        """Add a constant, and give its name in the file."""
+        """Add a constant, and return its name in the file."""
         name = self._name(name)
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
@@ -103,7 +103,7 @@ class Graph:
 
 
 def to_onnx(model: Model) -> bytes:
-    """Give a packed model as the bytes of an ONNX file.
+    """Return a packed model as the bytes of an ONNX file.
 
     It takes "sketches" (N, C, H, W) for any N, and gives "logits" (N, answers). The metadata holds "labels" and
     "raster", as JSON, where the model has them.
@@ -163,7 +163,7 @@ def _conv(graph: Graph, node: Conv, x: Value) -> str:
 
 
 def _filters(node: Conv, shape: Shape) -> NDArray[np.float32]:
-    """Give the weights as real numbers: (filters, input channels of a group, kernel height, kernel width)."""
+    """Return the weights as real numbers: (filters, input channels of a group, kernel height, kernel width)."""
     if node.bits is None:
         weight = node.real_weight()
     else:
@@ -224,7 +224,7 @@ def _avg_pool_by_conv(graph: Graph, node: AvgPool, x: Value) -> str:
 
 
 def _counts(node: AvgPool, shape: Shape) -> NDArray[np.float32]:
-    """Give what each window's sum is divided by: (height, width)."""
+    """Return what each window's sum is divided by: (height, width)."""
     places = node.positions(shape)
     if node.count_padding:
         return np.full(places, node.kernel[0] * node.kernel[1], dtype=np.float32)
@@ -248,7 +248,7 @@ def _is_padding_within_kernel(node: Windowed) -> bool:
 
 
 def _window(node: Windowed, padding: Sides) -> dict[str, Any]:
-    """Give what convolutions and pools are told alike; pools of means know no dilation."""
+    """Return what convolutions and pools are told alike; pools of means know no dilation."""
     return {"kernel_shape": node.kernel, "strides": node.stride, "pads": padding}
 
 
@@ -312,4 +312,4 @@ _WRITERS: dict[type[Node], Callable[..., str]] = {
     Concat: _concat,
     Flatten: _flatten,
 }
-"""What writes each kind of node: it gets the graph, the node and its inputs, and gives its value's name."""
+"""What writes each kind of node: it gets the graph, the node and its inputs, and returns its value's name."""

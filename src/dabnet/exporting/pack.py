@@ -29,7 +29,7 @@ def export(
     raster: dict[str, float] | None = None,
     real_weights: RealWeights = "float32",
 ) -> Model:
-    """Write a network as a packed model, one safetensors file that `dabnet.runtime.Session` runs; give the model back.
+    """Write a network as a packed model, one safetensors file that `dabnet.runtime.Session` runs; return the model.
 
     Args:
         net: any network of convolutions, linear and binary layers, norms, ReLUs and their relatives, pools, sums and

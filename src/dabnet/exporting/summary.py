@@ -64,7 +64,7 @@ class Summary:
     """The layers with weights whose multiply-adds are not in the table, each with the reason."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain numbers and strings, for JSON."""
+        """Return everything as plain numbers and strings, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ def summary(
 
 @torch.no_grad()
 def binarization_error(weight: Tensor, binary: Tensor) -> float:
-    """Give the squared error of a layer's binary weights as a share of its weights' squares."""
+    """Return the squared error of a layer's binary weights as a share of its weights' squares."""
     weight = weight.double()
     return float((weight - binary).square().sum() / weight.square().sum().clamp(min=1e-300))
 

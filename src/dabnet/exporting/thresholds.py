@@ -26,11 +26,11 @@ class Thresholds:
 
     @staticmethod
     def zeros(channels: int) -> Thresholds:
-        """Give the plain sign: +1 where x >= 0."""
+        """Return the plain sign: +1 where x >= 0."""
         return Thresholds(np.zeros(channels), np.zeros(channels, dtype=np.bool_))
 
     def before_affine(self, scale: Floats, shift: Floats) -> Thresholds:
-        """Give the thresholds of x where these are of scale x + shift; with a scale of 0 the sign is always the same.
+        """Return the thresholds of x where these are of scale x + shift; with a scale of 0 the sign is always the same.
 
         >>> Thresholds.zeros(3).before_affine(np.array([2.0, -1.0, 0.0]), np.array([1.0, 3.0, 5.0]))
         Thresholds(at=array([-0.5,  3. , -inf]), turned=array([False,  True, False]))
@@ -43,7 +43,7 @@ class Thresholds:
         return Thresholds(at, np.where(flat, False, self.turned ^ (scale < 0)))
 
     def before_clamp(self, low: float, high: float) -> Thresholds:
-        """Give the thresholds of x where these are of x clamped to [low, high]; a ReLU is a clamp to [0, infinity].
+        """Return the thresholds of x where these are of x clamped to [low, high]; a ReLU is a clamp to [0, infinity].
 
         >>> Thresholds(np.array([-1.0, 0.5, 2.0]), np.zeros(3, dtype=bool)).before_clamp(0, 1).at
         array([-inf,  0.5,  inf])
@@ -53,7 +53,7 @@ class Thresholds:
         return Thresholds(np.where(too_low, -np.inf, np.where(too_high, np.inf, self.at)), self.turned)
 
     def before_prelu(self, slope: Floats) -> Thresholds:
-        """Give the thresholds of x where these are of a PReLU of x with slopes that are not negative."""
+        """Return the thresholds of x where these are of a PReLU of x with slopes that are not negative."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             below = self.at / slope
         # Without a slope nothing is below 0, as with a ReLU.
@@ -61,7 +61,7 @@ class Thresholds:
         return Thresholds(np.where(flat, -np.inf, np.where(self.at < 0, below, self.at)), self.turned)
 
     def to_float32(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Give (threshold, flip) so that the sign is +1 where (x >= threshold) != flip, for any finite float32 x."""
+        """Return (threshold, flip) so that the sign is +1 where (x >= threshold) != flip, for any finite float32 x."""
         with np.errstate(over="ignore"):
             at = self.at.astype(np.float32)
         # x <= at is not (x >= the next number).

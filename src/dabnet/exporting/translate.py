@@ -56,7 +56,7 @@ class Step:
 
 
 class Walk:
-    """Walks over the steps of a graph and gives each its twin."""
+    """Walks over the steps of a graph and makes each one's twin."""
 
     def __init__(self, graph: fx.GraphModule, start: Step) -> None:
         self.graph = graph
@@ -65,7 +65,7 @@ class Walk:
         self.modules = dict(graph.named_modules())
 
     def run(self) -> Step:
-        """Give the step that makes the answer; the others lead to it."""
+        """Return the step that makes the answer; the others lead to it."""
         answer = self.start
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
@@ -96,21 +96,21 @@ class Walk:
         return table[node.target](self, node)
 
     def step_of(self, node: fx.Node, value: Any) -> Step:
-        """Give the step that made a value that `node` takes."""
+        """Return the step that made a value that `node` takes."""
         if not isinstance(value, fx.Node) or value not in self.made:
             raise self.unsupported(node, "takes something that is not made from the sketch")
         return self.made[value]
 
     def first(self, node: fx.Node) -> Step:
-        """Give the step that made what `node` takes first."""
+        """Return the step that made what `node` takes first."""
         return self.step_of(node, node.args[0] if node.args else node.kwargs.get("input"))
 
     def unsupported(self, node: fx.Node, what: str) -> UnsupportedError:
-        """Give the error that says what of `node` has no packed twin."""
+        """Return the error that says what of `node` has no packed twin."""
         return UnsupportedError(f"'{_name(node)}' {what}, and packed models cannot do that.")
 
     def argument(self, node: fx.Node, place: int, name: str, default: Any) -> Any:
-        """Give an argument of a call, by its place or by its name."""
+        """Return an argument of a call, by its place or by its name."""
         if len(node.args) > place:
             return node.args[place]
         return node.kwargs.get(name, default)
@@ -121,7 +121,7 @@ def _name(node: fx.Node) -> str:
 
 
 def _shape(node: fx.Node) -> tuple[int, ...] | None:
-    """Give the shape of what a step makes, without the batch; None if that is no tensor."""
+    """Return the shape of what a step makes, without the batch; None if that is no tensor."""
     found: Any = node.meta.get("tensor_meta")
     return tuple(found.shape[1:]) if hasattr(found, "shape") else None
 
@@ -239,7 +239,7 @@ def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> Step:
 
 
 def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, Floats]:
-    """Give the scale and the shift that a batch norm is in eval mode."""
+    """Return the scale and the shift that a batch norm is in eval mode."""
     if not isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
         raise walk.unsupported(node, f"norms by {type(norm).__name__}")
     if norm.running_mean is None or norm.running_var is None:

@@ -108,7 +108,7 @@ class Verification:
         return all(layer.is_fine for layer in self.layers) and are_explained
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain numbers and strings, for JSON."""
+        """Return everything as plain numbers and strings, for JSON."""
         return {**asdict(self), "is_fine": self.is_fine}
 
 
@@ -195,7 +195,7 @@ class _Recorder(fx.Interpreter):
 
 
 def _torch_values(lowered: Lowered, x: NDArray[np.float32]) -> Values:
-    """Give torch's own value for each of the packed model's."""
+    """Return torch's own value for each of the packed model's."""
     recorder = _Recorder(lowered.graph)
     recorder.run(torch.from_numpy(x))
     shapes = dict(zip(lowered.sources, lowered.model.shapes, strict=True))
@@ -231,7 +231,7 @@ class _NodeCheck:
         self.result.flips_beyond += int((flipped & (_distance(self.node, given) > ROUNDING)).sum())
 
     def _before_bias(self, expected: NDArray[np.float32]) -> float:
-        """Give the largest number that a convolution's bias is added to."""
+        """Return the largest number that a convolution's bias is added to."""
         if not isinstance(self.node, Conv) or self.node.bias is None:
             return 0.0
         return float(np.abs(expected - self.node.bias[:, None, None]).max(initial=0))
@@ -246,7 +246,7 @@ def _rounding_error(node: Conv, network: Node) -> float:
 
 
 def _distance(node: Sign, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give how far numbers before a sign are from its threshold, relatively."""
+    """Return how far numbers before a sign are from its threshold, relatively."""
     at = np.zeros(x.shape[1]) if node.threshold is None else node.threshold.astype(np.float64)
     at = at[:, None, None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -255,7 +255,7 @@ def _distance(node: Sign, x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _alone(model: Model, at: int) -> Model:
-    """Give a model of one node, which takes all its inputs' channels one after the other, signs as -1 and +1."""
+    """Return a model of one node, which takes all its inputs' channels one after the other, signs as -1 and +1."""
     node = model.nodes[at]
     shapes = [model.shapes[i] for i in node.inputs]
     channels = sum(shape.channels for shape in shapes)

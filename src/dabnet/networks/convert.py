@@ -102,7 +102,7 @@ def binarize_(
 
 
 def _convert(layer: nn.Module, name: str, settings: BinarySettings, *, pad_value: int, norm: bool) -> None:
-    """Give the old object a new class: what else refers to it, or hangs on it, stays in place."""
+    """Change the class of the old object: what else refers to it, or hangs on it, stays."""
     if isinstance(layer, nn.Conv2d):
         layer.__class__ = BinaryConv2d
         taps = pad_value if layer.padding_mode == "zeros" else 0  # other modes say themselves what a tap holds

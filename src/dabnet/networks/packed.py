@@ -62,7 +62,7 @@ class PackedNetwork(nn.Module):
 
 
 def _unpack(node: Node, shape: Shape) -> Arrays:
-    """Give a node's arrays as tensors, bits as what they stand for; `shape` is of what it takes."""
+    """Return a node's arrays as tensors, bits as what they stand for; `shape` is of what it takes."""
     arrays = {name: torch.from_numpy(values.copy()) for name, values in node.arrays()}
     if isinstance(node, Sign) and node.flip is not None:
         arrays["flip"] = torch.from_numpy(unpack(node.flip, shape.channels))
@@ -84,12 +84,12 @@ def _unpack(node: Node, shape: Shape) -> Arrays:
 
 @singledispatch
 def _compute(node: Node, arrays: Arrays, *inputs: Tensor) -> Tensor:
-    """Give the value that a node makes."""
+    """Return the value that a node makes."""
     raise NotImplementedError(type(node).__name__)
 
 
 def _pad(node: Windowed, x: Tensor, number: float) -> tuple[Tensor, tuple[int, int]]:
-    """Pad where the sides differ, where a pool refuses to, or with other than 0; give also what is left to pad."""
+    """Pad where the sides differ, where a pool refuses to, or with other than 0; return also what is left to pad."""
     top, left, bottom, right = node.padding
     can_pad = not number if isinstance(node, Conv) else 2 * top <= node.kernel[0] and 2 * left <= node.kernel[1]
     if can_pad and (top, left) == (bottom, right):

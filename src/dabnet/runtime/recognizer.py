@@ -88,7 +88,7 @@ class Recognizer:
     def recognize(self, sketch: list[NDArray[Any]], top: int = 5) -> Answer | list[Answer]: ...  # strokes, or images
 
     def recognize(self, sketch: Any, top: int = 5) -> Answer | list[Answer]:
-        """Give the likeliest labels of a sketch with their probabilities, the likeliest first.
+        """Return the likeliest labels of a sketch with their probabilities, the likeliest first.
 
         A sketch is whatever `dabnet.sketches.read_sketch` takes: a path or the bytes of a picture, photographed or
         not, or of an SVG or JSON file, a Pillow image, an array (height, width), dark lines on light paper or light on
@@ -142,7 +142,7 @@ def is_sure(answer: Answer, min_confidence: float = MIN_CONFIDENCE) -> bool:
 
 
 def probabilities(logits: NDArray[np.floating[Any]], temperature: float) -> NDArray[np.float64]:
-    """Give softmax(logits / temperature), (N, classes).
+    """Return softmax(logits / temperature), (N, classes).
 
     >>> probabilities(np.log([[2.0, 4.0, 2.0]]), 1.0)
     array([[0.25, 0.5 , 0.25]])

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def run(model: Model, x: NDArray[np.float32]) -> list[Value]:
-    """Give every value of a model for sketches (N, C, H, W), the input first."""
+    """Return every value of a model for sketches (N, C, H, W), the input first."""
     values: list[Value] = [x.transpose(0, 2, 3, 1)]
     for node in model.nodes:
         values.append(compute(node, *(values[i] for i in node.inputs)))
@@ -51,7 +51,7 @@ def run(model: Model, x: NDArray[np.float32]) -> list[Value]:
 
 
 def answers(model: Model, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give what `Session.run` gives: (N, answers)."""
+    """Return what `Session.run` returns: (N, answers)."""
     last = run(model, x)[-1]
     if last.dtype == np.bool_:
         last = np.where(last, np.float32(1), np.float32(-1))
@@ -60,7 +60,7 @@ def answers(model: Model, x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @singledispatch
 def compute(node: Node, *inputs: Value) -> Value:
-    """Give the value that a node makes."""
+    """Return the value that a node makes."""
     raise NotImplementedError(type(node).__name__)
 
 
@@ -87,7 +87,7 @@ def _(node: Conv, x: Value) -> Value:
 
 
 def _weights(node: Conv, count: int, is_signs: bool) -> Value:
-    """Give the weights as (filters, weights): signs for signs, and else numbers."""
+    """Return the weights as (filters, weights): signs for signs, and else numbers."""
     if node.bits is None:
         return node.real_weight().reshape(node.filters, -1).astype(np.float64)
     signs = np.where(unpack(node.bits, count), 1, -1)
@@ -168,7 +168,7 @@ def _(node: Flatten, x: Value) -> Value:
 
 
 def windows(node: Windowed, x: Value, pad: float) -> Value:
-    """Give what lies under each place of a window: (N, height, width, kernel height, kernel width, channels)."""
+    """Return what lies under each place of a window: (N, height, width, kernel height, kernel width, channels)."""
     top, left, bottom, right = node.padding
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad)
     rows = _taps(padded.shape[1], node.kernel[0], node.stride[0], node.dilation[0])
@@ -178,7 +178,7 @@ def windows(node: Windowed, x: Value, pad: float) -> Value:
 
 
 def _taps(size: int, kernel: int, stride: int, dilation: int) -> NDArray[Any]:
-    """Give the indices under each place of a window, (places, kernel)."""
+    """Return the indices under each place of a window, (places, kernel)."""
     places = (size - dilation * (kernel - 1) - 1) // stride + 1
     return np.arange(places)[:, None] * stride + np.arange(kernel) * dilation
 

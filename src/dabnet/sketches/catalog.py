@@ -45,7 +45,7 @@ class DataSet:
     """What to do by hand, if no program can fetch it."""
 
     def files_for(self, classes: Sequence[str] = ()) -> tuple[RemoteFile, ...]:
-        """Give the files to fetch: all, or those of the classes chosen if there is a file a class.
+        """Return the files to fetch: all, or those of the classes chosen if there is a file a class.
 
         >>> [file.name for file in CATALOG["tuberlin"].files_for()]
         ['sketches_png.zip']
@@ -66,7 +66,7 @@ class DataSet:
 
 
 def find_data_set(name: str) -> DataSet:
-    """Give the data set of that name.
+    """Return the data set of that name.
 
     >>> find_data_set("sketchy").drawings
     75471

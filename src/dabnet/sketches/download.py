@@ -215,7 +215,7 @@ def _copy(response: http.client.HTTPResponse, part: Part, progress: Progress | N
 
 
 def _find_validator(headers: Message) -> str | None:
-    """Give what If-Range may carry (RFC 9110): a strong ETag, else the date of change if it is past by a second."""
+    """Return what If-Range may carry (RFC 9110): a strong ETag, else the date of change if it is past by a second."""
     tag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
     if tag.startswith('"') and tag.isascii() and tag.isprintable():
         return tag

@@ -39,7 +39,7 @@ class Sums:
             hashing.update(chunk)
 
     def digest(self, name: str) -> str:
-        """Give a checksum, by its name, in hexadecimal digits."""
+        """Return a checksum, by its name, in hexadecimal digits."""
         return self._hashes[name].hexdigest()
 
     def find_wrong(self, checksums: dict[str, str]) -> str | None:

@@ -16,7 +16,7 @@ TRAIN_ONLY = -1
 def stratified_folds(
     labels: NDArray[Any], folds: int, seed: int = 0, groups: NDArray[Any] | None = None
 ) -> NDArray[np.int8]:
-    """Give each drawing a fold, so that every class is spread evenly; the same seed gives the same folds.
+    """Assign each drawing to a fold, so that every class is spread evenly; the same seed gives the same folds.
 
     Drawings of one class with the same group (sketches of one photo, say) stay together.
 

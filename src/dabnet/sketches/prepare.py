@@ -146,7 +146,7 @@ def _begin(partial: Path, source: Source) -> None:
 
 
 def _read_pieces(source: Source, missing: list[int], parts: list[Path], workers: int) -> Iterator[int]:
-    """Read pieces, each to its file, and give the number of drawings of each; at first 0."""
+    """Read pieces, each to its file, and return the number of drawings of each; at first 0."""
     yield 0
     if workers == 1 or len(missing) < 2:
         for piece in missing:
@@ -307,7 +307,7 @@ def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Pat
 
 @contextmanager
 def _becoming(output: Path) -> Iterator[Path]:
-    """Give a name for a file or folder that becomes the output at the end, or nothing if something goes wrong."""
+    """Return a name for a file or folder that becomes the output at the end, or nothing if something goes wrong."""
     beside = beside_name(output)
     try:
         yield beside

@@ -55,7 +55,7 @@ class Raster:
         return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the settings by name, to store them."""
+        """Return the settings by name, to store them."""
         return dataclasses.asdict(self)
 
 

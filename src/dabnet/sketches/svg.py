@@ -199,7 +199,7 @@ def _bernstein(t: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _read_style(attributes: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
-    """Give the properties that decide whether a shape is seen: its own, `style` before attributes, or its group's."""
+    """Return the properties that decide whether a shape is seen: its own, `style` before attributes, or its group's."""
     written = {key: value.strip() for key, value in _PROPERTY.findall(attributes.get("style", ""))}
     found = {key: written.get(key, attributes.get(key, "")).strip().lower() for key in ("display", "fill", "stroke")}
     return {key: value or (inherited.get(key, "") if key != "display" else "") for key, value in found.items()}

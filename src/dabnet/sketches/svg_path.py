@@ -162,6 +162,6 @@ def check_count(count: int) -> None:
 
 
 def quote(text: str, start: int = 0) -> str:
-    """Give the text from `start` on, shortened, for an error's sentence."""
+    """Return the text from `start` on, shortened, for an error's sentence."""
     text = text[start : start + 25].strip()
     return repr(text if len(text) < 25 else text[:20] + " ...")

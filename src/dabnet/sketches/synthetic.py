@@ -53,7 +53,7 @@ def synthetic_strokes(count: int, seed: int = 0, start: int = 0) -> tuple[list[S
 
 
 def synthetic_labels(count: int, seed: int = 0, start: int = 0) -> NDArray[np.int64]:
-    """Give the labels of `synthetic_strokes` without drawing; every class comes once before any comes again.
+    """Return the labels of `synthetic_strokes` without drawing; every class comes once before any comes again.
 
     >>> synthetic_labels(4, seed=5, start=1000)
     array([ 9, 17,  8, 18])
@@ -79,7 +79,7 @@ def draw_thing(name: str, rng: np.random.Generator) -> Sketch:
 
 
 def _trace(strokes: list[Points], rng: np.random.Generator) -> tuple[Points, NDArray[np.int64]]:
-    """Give the points that a pen would record along the strokes, and where the pen is lifted."""
+    """Return the points that a pen would record along the strokes, and where the pen is lifted."""
     strokes = [s[::-1] if share < 0.3 else s for s, share in zip(strokes, rng.random(len(strokes)), strict=True)]
     corners = np.concatenate(strokes)
     moves = corners[1:] - corners[:-1]

@@ -189,7 +189,7 @@ def to_network(images: Tensor) -> Tensor:
 
 
 def _check_images(images: Tensor) -> Tensor:
-    """Give images as (N, 1, H, W)."""
+    """Return images as (N, 1, H, W)."""
     if images.dtype != torch.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[1] == 1)):
         kind = str(images.dtype).removeprefix("torch.")
         raise InputError(f"images must be uint8 of (N, H, W) or (N, 1, H, W), not {kind} of {tuple(images.shape)}.")

@@ -63,7 +63,7 @@ class StrokeAugmentation:
         check_number("the augmentation's prefix", self.prefix, (0.0, 1.0))
 
     def apply(self, sketches: Sequence[Sketch], generator: Generator) -> tuple[list[Sketch], NDArray[np.float64]]:
-        """Give the changed sketches, and for each the factor on its pen's width: see `pen_widths`.
+        """Return the changed sketches, and for each the factor on its pen's width: see `pen_widths`.
 
         The points of a deformed sketch have a new scale. Sketches that are images stay the same but for the pen.
         """
@@ -86,7 +86,7 @@ class StrokeAugmentation:
 
 
 def pen_widths(raster: Raster, factors: NDArray[np.float64]) -> list[float]:
-    """Give each sketch's pen width, within what the rasterizer takes, for `rasterize_batch`."""
+    """Return each sketch's pen width, within what the rasterizer takes, for `rasterize_batch`."""
     widths: list[float] = (raster.pen * factors).clip(*PENS).tolist()
     return widths
 
@@ -113,7 +113,7 @@ class _Drawings:
         )
 
     def split(self) -> list[Sketch]:
-        """Give the sketches one by one; what made them keeps them valid, so nothing is checked again."""
+        """Return the sketches one by one; what made them keeps them valid, so nothing is checked again."""
         stroke_ends = self.strokes.cumsum()
         point_ends = self.lengths.cumsum()
         sketches, stroke, point = [], 0, 0
@@ -213,7 +213,7 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _boxes(points: NDArray[np.float32], starts: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Give the top left and the bottom right corner of each group of points, (groups, 2)."""
+    """Return the top left and the bottom right corner of each group of points, (groups, 2)."""
     return np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
 
 

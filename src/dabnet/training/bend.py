@@ -30,7 +30,7 @@ _REACH = 315 / 151 * math.sqrt(3 / 2)
 
 
 def spline_weights(shares: Tensor) -> Tensor:
-    """Give the weights of the 6 control points, (..., 6), at shares of a side from 0 to 1."""
+    """Return the weights of the 6 control points, (..., 6), at shares of a side from 0 to 1."""
     nodes = torch.arange(NODES, dtype=shares.dtype, device=shares.device) - 1
     distance = (CELLS * shares.unsqueeze(-1) - nodes).abs_()
     return ((2 - distance).clamp_(min=0).pow_(3) - 4 * (1 - distance).clamp_(min=0).pow_(3)).div_(6)

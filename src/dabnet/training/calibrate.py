@@ -49,7 +49,7 @@ class Calibration(NamedTuple):
 
 
 def fit_temperature(logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]]) -> float:
-    """Give the temperature, from 0.05 to 20, that has the least negative log likelihood; logits are (N, classes).
+    """Return the temperature, from 0.05 to 20, that has the least negative log likelihood; logits are (N, classes).
 
     >>> logits = np.array([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [4.0, 0.0]])
     >>> round(fit_temperature(logits, np.array([0, 0, 0, 1])), 2)  # 4 / log(3): it is right three times of four
@@ -91,7 +91,7 @@ def calibrate(
 
 
 def with_temperature(model: Model, logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]]) -> Calibration:
-    """Give a model the temperature that fits its logits, (N, classes), and tell what that changes."""
+    """Set a model's temperature to the one that fits its logits, (N, classes), and tell what that changes."""
     temperature = float(f"{fit_temperature(logits, labels):.4g}")
     before, after = (
         Evaluation.from_logits(labels, logits / divisor, model.labels).ece() for divisor in (1.0, temperature)
@@ -106,7 +106,7 @@ def ask(
     raster: Raster,
     progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float32]:
-    """Give a packed model's logits, (rows, classes), of some rows of a set; `progress` gets those done, and all."""
+    """Return a packed model's logits, (rows, classes), of some rows of a set; `progress` gets those done, and all."""
     logits = np.empty((len(rows), session.answers), dtype=np.float32)
     for start in range(0, len(rows), BATCH):
         batch = slice(start, start + BATCH)

@@ -41,7 +41,7 @@ class Keeper(Checkpoint):
         self._start = 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """Give what belongs into the checkpoint."""
+        """Return what belongs into the checkpoint."""
         return {"metrics": self._metrics, "traces": self._traces, "best": self._best}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -116,7 +116,7 @@ def upper_side(layer: BinaryLayer) -> Tensor:
 
 @torch.no_grad()
 def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any]]:
-    """Give a row a binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed sides, the error."""
+    """Return a row a binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed sides, the error."""
     rows = []
     for layer, before in zip(binary_layers(net), sides, strict=True):
         mask, alpha, beta = layer.two_values()

@@ -68,7 +68,7 @@ class Tuned(NamedTuple):
 
 
 def tuning_recipe(model: Model, changes: Sequence[str] = ()) -> Recipe:
-    """Give the settings of a fine-tuning, with `changes` such as `epochs=30`; sketches are drawn as the model says."""
+    """Return the settings for fine-tuning, with `changes` such as `epochs=30`; sketches are drawn as the model says."""
     raster = raster_of(model)
     for change in changes:
         key = change.partition("=")[0].strip()
@@ -94,7 +94,7 @@ def finetune(
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Tuned:
-    """Give a packed model a new last layer for the classes of a set, learnt from all folds but one.
+    """Replace a packed model's last layer by one for the classes of a set, learnt from all folds but one.
 
     `recipe` is a `tuning_recipe`, and `progress` gets the views seen and all views.
     """
@@ -130,7 +130,7 @@ def finetune(
 
 
 def find_features(model: Model) -> int:
-    """Give the number of the value that goes into the last layer; real numbers, if need be those before the signs."""
+    """Return the number of the value that goes into the last layer; real numbers, if need be those before the signs."""
     value = model.nodes[-1].inputs[0]
     while value and isinstance(model.nodes[value - 1], Sign):
         value = model.nodes[value - 1].inputs[0]
@@ -148,7 +148,7 @@ def take_features(
     recipe: Recipe,
     progress: Callable[[int, int], None] | None = None,
 ) -> Tensor:
-    """Give (epochs, rows, features) as float64: first of the drawings as they are, then of changed ones."""
+    """Return (epochs, rows, features) as float64: first of the drawings as they are, then of changed ones."""
     plain, changed = Plain(sketches, labels, recipe), Changed(sketches, labels, recipe)
     features = torch.empty(recipe.epochs, len(rows), session.answers, dtype=torch.float64)
     for epoch in range(recipe.epochs):
@@ -164,7 +164,7 @@ def take_features(
 def choose_decay(
     features: Tensor, labels: Tensor, classes: int, recipe: Recipe
 ) -> tuple[float, NDArray[np.int64], NDArray[np.float64]]:
-    """Give the decay that does best on drawings held back, their labels, and the logits that they got with it."""
+    """Return the decay that does best on drawings held back, their labels, and the logits that they got with it."""
     drawings = len(labels)
     part = torch.from_numpy(stratified_folds(labels.numpy(), PARTS, recipe.seed))
     turns = range(PARTS if drawings <= FEW else 1)
@@ -183,7 +183,7 @@ def choose_decay(
 
 
 def fit_head(features: Tensor, labels: Tensor, classes: int, decay: float) -> tuple[Tensor, Tensor]:
-    """Give weight (classes, features) and bias (classes,) of the multinomial logistic regression; float64."""
+    """Return weight (classes, features) and bias (classes,) of the multinomial logistic regression; float64."""
     weight = torch.zeros(classes, features.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS(

@@ -208,7 +208,7 @@ class Training(LightningModule):
 
 
 def unsureness_loss(logits: Tensor) -> Tensor:
-    """Give how far logits (N, classes) are from giving all classes the same chance: KL(equal chances || theirs).
+    """Return how far logits (N, classes) are from giving all classes the same chance: KL(equal chances || theirs).
 
     >>> unsureness_loss(torch.ones(3, 5))
     tensor(0.)
@@ -217,7 +217,7 @@ def unsureness_loss(logits: Tensor) -> Tensor:
 
 
 def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
-    """Give the learning rate of a step, as a share of the recipe's."""
+    """Return the learning rate of a step, as a share of the recipe's."""
     least = min(1.0, recipe.least_learning_rate / recipe.learning_rate)
     if recipe.schedule == "steps":
         return max(least, 0.5 ** (step // steps_per_epoch // recipe.halve_every))

@@ -286,7 +286,7 @@ def _read_table(table: str | Path | Sequence[Mapping[str, Any]]) -> list[Mapping
 
 
 def _series(table: Sequence[Mapping[str, Any]], column: str) -> dict[float, float]:
-    """Give a column's values by epoch, in order, without those that are missing or not finite."""
+    """Return a column's values by epoch, in order, without those that are missing or not finite."""
     found: dict[float, float] = {}
     for row in table:
         epoch, value = (_number(row.get(name), name) for name in ("epoch", column))

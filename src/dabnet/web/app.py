@@ -91,7 +91,7 @@ def create_app(service: Service, hosts: frozenset[str] | None = None, close_seco
 
     @app.get(
         "/metrics",
-        summary="Give counts and latencies as Prometheus reads them",
+        summary="Return counts and latencies as Prometheus reads them",
         responses=COUNTED,
         response_class=Response,
     )

@@ -136,7 +136,7 @@ def read_drawing(body: bytes, kind: str, limits: Limits) -> Drawing:
 
 
 def content_kind(request: Request) -> str:
-    """Give a request's content type, without its parameters, or refuse it."""
+    """Return a request's content type, without its parameters, or refuse it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in KINDS:
         known = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"

@@ -36,7 +36,7 @@ class Metrics:
         self._seconds[path] += seconds
 
     def text(self, others: dict[str, tuple[str, str, float]]) -> str:
-        """Give it all, and other figures: a name with what it is, its type and its value."""
+        """Return it all, and other figures: a name with what it is, its type and its value."""
         lines = _head("dabnet_requests_total", "Requests that were answered.", "counter")
         for (path, status), count in sorted(self._requests.items()):
             lines.append(f'dabnet_requests_total{{path="{path}",status="{status}"}} {count}')

@@ -64,7 +64,7 @@ class Service:
         self._pipeline = Pipeline(self._run, min(batch, recognizer.session.batch), self.limits.run)
 
     async def recognize(self, request: Request) -> dict[str, Any]:
-        """Give the guesses for a request's drawing, whether they are sure, and the milliseconds it took."""
+        """Return the guesses for a request's drawing, whether they are sure, and the milliseconds it took."""
         begun = perf_counter()
         async with self._take_in(request) as (body, kind):
             top = _Top(request.query_params.get("top"))
@@ -93,7 +93,7 @@ class Service:
         return self.recognizer.run(x, time_limit=seconds, cancel=self._cancel)
 
     async def draw(self, request: Request) -> bytes:
-        """Give what the network would see of a request's drawing, as a PNG."""
+        """Return what the network would see of a request's drawing, as a PNG."""
         async with self._take_in(request) as (body, kind):
             with self._place():
                 read = self._pipeline.read
@@ -116,7 +116,7 @@ class Service:
         return len(self.recognizer.session.data)
 
     def metrics_text(self) -> str:
-        """Give all counts as Prometheus reads them."""
+        """Return all counts as Prometheus reads them."""
         return self.metrics.text(
             {
                 "dabnet_queue_length": ("Requests that are accepted and not answered yet.", "gauge", self.waiting),
