@@ -28,7 +28,7 @@ SIZES = (64, 96, 128, 160, 224, 320, 448)
 
 
 def grow_batch(threads: int, runs: int) -> list[dict[str, Any]]:
-    """Time batches in turns: milliseconds, and milliseconds a sketch."""
+    """Time batches in turns: milliseconds, and milliseconds per sketch."""
     model = fresh_model("resnet18", CLASSES, precision="fbin")
     session, x = Session(model, threads), draw_sketches(max(BATCHES), model.input_size)
     best = dict.fromkeys(BATCHES, float("inf"))
@@ -39,7 +39,7 @@ def grow_batch(threads: int, runs: int) -> list[dict[str, Any]]:
 
 
 def grow_pixels(threads: int, runs: int) -> list[dict[str, Any]]:
-    """Time sizes in turns: milliseconds, and nanoseconds a pixel."""
+    """Time sizes in turns: milliseconds, and nanoseconds per pixel."""
     sessions = {}
     for size in track(SIZES, description="networks", transient=True):
         model = fresh_model("resnet18", CLASSES, precision="fbin", input_size=size)
@@ -80,7 +80,7 @@ def main() -> None:
     }
     headings = {
         "batches": ("sketches at once", "ms", "ms per sketch"),
-        "pixels": ("pixels a side", "ms", "ns per pixel", "Session.memory"),
+        "pixels": ("pixels per side", "ms", "ns per pixel", "Session.memory"),
         "memory": ("sketches at once", "Session.memory", "process's peak", "of that the model"),
     }
     for name, rows in figures.items():

@@ -42,7 +42,7 @@ LEAST, TARGET = 0.8, 0.9
 PIECES = 12
 """Parts of an .npz file that are looked at."""
 CELL = 104
-"""Pixels a side of a picture on the contact sheet."""
+"""Pixels per side of a picture on the contact sheet."""
 
 
 class Named(NamedTuple):

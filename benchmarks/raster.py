@@ -50,7 +50,7 @@ def draw_with_pillow(sketch: Sketch, raster: Raster) -> np.ndarray[Any, Any]:
 
 
 def measure_rate(sketches: list[Sketch], size: int) -> dict[str, float]:
-    """Return drawings a second."""
+    """Return drawings per second."""
     raster, out = Raster(size), np.empty((size, size), dtype=np.uint8)
     contestants = {"dabnet": lambda: [rasterize(sketch, raster, out) for sketch in sketches]}
     if sketches[0].points is not None:
@@ -98,13 +98,13 @@ def main() -> None:
             chosen = np.random.default_rng(1).choice(len(sketches), min(DRAWINGS, len(sketches)), replace=False)
             drawings = sketches.read(chosen)
             rates = {**measure_rate(drawings, 224), **measure_rate(drawings, 64)}
-            results[path.stem] = {"drawings a second": rates, "batch of 64, milliseconds": measure_batches(path)}
+            results[path.stem] = {"drawings per second": rates, "batch of 64, milliseconds": measure_batches(path)}
 
     table = Table("set", "what", title="From a prepared set to what a network sees, one core")
     for heading in ("figure", "wanted"):
         table.add_column(heading, justify="right")
     for name, found in results.items():
-        for what, rate in found["drawings a second"].items():
+        for what, rate in found["drawings per second"].items():
             wanted = "5,000/s" if what == "dabnet 224x224" else ""
             table.add_row(name, f"rasterize, {what}", f"{rate:,.0f}/s", wanted)
         for what, milliseconds in found["batch of 64, milliseconds"].items():

@@ -1,4 +1,4 @@
-"""How soon does `dabnet recognize` answer, how many drawings a second, and does its memory grow?
+"""How soon does `dabnet recognize` answer, how many drawings per second, and does its memory grow?
 
     python -m benchmarks.recognize [--data quickdraw.parquet] [--drawings 10000] [--runs 10]
 
@@ -83,7 +83,7 @@ def main() -> None:
     least, peak = min(run["seconds"] for run in starts), max(run["peak"] for run in starts)
     median = statistics.median(run["seconds"] for run in starts)
     loaded = any(run["torch"] for run in (*starts, *many))
-    table = Table("what", "seconds", "a second", "peak of memory", title="dabnet recognize, a process each")
+    table = Table("what", "seconds", "per second", "peak of memory", title="dabnet recognize, a process each")
     table.add_row("one drawing, least", f"{least:.2f}", "", "")
     table.add_row("one drawing, median", f"{median:.2f}", "", f"{peak / 1e6:.1f} MB")
     for run in many:

@@ -66,7 +66,7 @@ def bodies() -> list[bytes]:
 
 
 def run_session(path: Path, threads: int, seconds: float) -> float:
-    """Return the sketches a second of the bare Session, in batches."""
+    """Return the sketches per second of the bare Session, in batches."""
     recognizer = Recognizer.load(path, threads)
     x = recognizer.show(synthetic_strokes(BATCH)[0])
     count, begun = 0, time.perf_counter()
@@ -196,7 +196,7 @@ def main() -> None:
         write_model(path)
         found = measure(path, arguments.connections, arguments.threads, arguments.seconds)
     table = Table(
-        "load", "status", "answers", "a second", "p50", "p99", title="dabnet serve, ResNet-18 fbin at 224x224"
+        "load", "status", "answers", "per second", "p50", "p99", title="dabnet serve, ResNet-18 fbin at 224x224"
     )
     for load, told in (
         ("served", f"{arguments.connections} connections"),

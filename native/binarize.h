@@ -1,4 +1,4 @@
-// A layer's weights to two values a filter and back: the passes that a training step makes over them.
+// A layer's weights to two values per filter and back: the passes that a training step makes over them.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace dabnet {
 
-// A matrix of weights, one filter a row; strides count elements.
+// A matrix of weights, one filter per row; strides count elements.
 struct Filters {
     const float* data;
     std::size_t filters;
@@ -27,7 +27,7 @@ struct SplitResults {
     float* binary;       // (filters, n): alpha where the mask is set, beta elsewhere; null if nobody wants it
 };
 
-// Limits on the low group's size, one pair a filter; null pointers mean none.
+// Limits on the low group's size, one pair per filter; null pointers mean none.
 struct LowCounts {
     const std::int64_t* least = nullptr;
     const std::int64_t* most = nullptr;

@@ -11,7 +11,7 @@
 namespace dabnet {
 
 struct Raster {
-    std::size_t size;  // pixels a side
+    std::size_t size;  // pixels per side
     double margin;     // blank border, as a share of the size
     double pen;        // width of a line, as a share of the size
 };
@@ -25,7 +25,7 @@ constexpr double kWidestPen = 0.15;
 void rasterize_strokes(const float* points, const std::int64_t* stroke_ends, std::size_t strokes, const Raster& raster,
                        std::uint8_t* out);
 
-// A bitmap has 256 x 256 pixels of 4 bits, two a byte, the left one in the high bits; 15 is full ink.
+// A bitmap has 256 x 256 pixels of 4 bits, two per byte, the left one in the high bits; 15 is full ink.
 constexpr std::size_t kGrid = 256;
 
 // Redraws a bitmap, whose lines are `line_width` of its pixels wide, into `out` (size, size). Returns false if it has

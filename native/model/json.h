@@ -1,8 +1,8 @@
 // A small, strict reader of JSON for headers that strangers wrote.
 //
 // Libraries that fit were weighed: nlohmann's and RapidJSON's report errors by exceptions or take repeated keys,
-// simdjson needs threads' worth of code for gigabytes a second, and all are larger than the rest of the parser. What a
-// header needs is little: bounded depth and memory (16 bytes for each value), no repeated keys, valid UTF-8. NaN and
+// simdjson needs threads' worth of code for gigabytes per second, and all are larger than the rest of the parser. What
+// a header needs is little: bounded depth and memory (16 bytes for each value), no repeated keys, valid UTF-8. NaN and
 // Infinity, which Python writes, are read as numbers that are not finite, so that a sentence can name the entry that
 // has one.
 #pragma once

@@ -11,7 +11,7 @@ namespace dabnet {
 // A picture in shades of grey, laid over paper of the shade `paper` where it is transparent.
 Bytes to_grey(const Picture& picture, std::uint8_t paper);
 
-// Ink 255 on 0, at most kGrid a side: what differs from the border's median shade, on the side that differs most.
+// Ink 255 on 0, at most kGrid per side: what differs from the border's median shade, on the side that differs most.
 // Nothing if the contrast is too faint.
 std::optional<Bytes> find_clean_ink(const Bytes& grey);
 
@@ -26,7 +26,7 @@ std::optional<CleanPart> find_clean_part(const Picture& picture);
 
 Bytes crop(const Bytes& plane, const Rectangle& part);
 
-// Shrinks by area averages to at most kGrid a side; smaller planes stay as they are.
+// Shrinks by area averages to at most kGrid per side; smaller planes stay as they are.
 Bytes shrink_to_grid(const Bytes& plane);
 
 }  // namespace dabnet

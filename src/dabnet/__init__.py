@@ -1,4 +1,4 @@
-"""dabnet: neural networks that recognize free-hand sketches with one bit a weight.
+"""dabnet: neural networks that recognize free-hand sketches with one bit per weight.
 
 What stands here is imported when it is first used: nothing loads torch that does not need it.
 """

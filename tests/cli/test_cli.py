@@ -103,7 +103,7 @@ def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path,
     assert [network["name"] for network in found["networks"]] == ["FPrec", "XNOR-Net", "DAB-Net"]
     assert all(0 <= network["accuracy"] <= 1 for network in found["networks"])
     assert real["float_bytes"] > real["bytes"] > 15 * dab["bytes"]
-    assert xnor["bytes"] < dab["bytes"] < 1.1 * xnor["bytes"]  # two numbers a filter instead of one
+    assert xnor["bytes"] < dab["bytes"] < 1.1 * xnor["bytes"]  # two numbers per filter instead of one
 
     changed = run(*DEMO, str(tmp_path), "--sketches", "11")
     assert changed.returncode == 0, changed.stderr

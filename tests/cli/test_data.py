@@ -31,7 +31,12 @@ def test_prepare_counts_reports_and_shows(tmp_path: Path) -> None:
     assert "2: the file is empty: save the drawing again." in done.stdout
     shown = run("data", "show", str(output), "-o", str(tmp_path / "new" / "sheet.png"), "--each", "3", "--size", "64")
     assert shown.returncode == 0, shown.stderr
-    for words in ("17 drawings of 3 classes", "drawings a class", "3 folds; 1 drawings could not be read", "sheet.png"):
+    for words in (
+        "17 drawings of 3 classes",
+        "drawings per class",
+        "3 folds; 1 drawings could not be read",
+        "sheet.png",
+    ):
         assert words in " ".join(shown.stdout.split())
     with Image.open(tmp_path / "new" / "sheet.png") as sheet:
         pixels = np.asarray(sheet.convert("L"))

@@ -34,7 +34,7 @@ def test_a_run_is_tested_on_its_own_set_and_fold(run: Path, capsys: pytest.Captu
     picture = run.parent / "confusion.png"
     main_quietly("evaluate", run, "--crops", crops, "-o", picture, "--json")
     found = json.loads(capsys.readouterr().out)
-    assert found["drawings"] == 4  # two of six drawings a class
+    assert found["drawings"] == 4  # two of six drawings per class
     assert set(found["per_class"]) == {"cat", "sun"}
     assert 0 <= found["top1"] <= found["top5"] == 1
     assert picture.stat().st_size > 5_000

@@ -857,7 +857,7 @@ class Report:
         total = self.outcomes.total()
         slowest, index, done = self.slowest
         return (
-            f"{total:,} files in {self.seconds:.0f} s ({total / self.seconds:.0f} a second): "
+            f"{total:,} files in {self.seconds:.0f} s ({total / self.seconds:.0f} per second): "
             f"{self.outcomes['run']:,} opened and run, {self.outcomes['too long']:,} refused for their work, "
             f"{self.outcomes['refused']:,} refused otherwise, {len(self.failures)} failed. "
             f"Slowest: {slowest:.2f} s (file {index}: {done}). Memory grew by {self.growth / (1 << 20):.0f} MB."

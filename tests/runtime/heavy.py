@@ -8,7 +8,7 @@ from dabnet.packed import Model
 from dabnet.packed.nodes import AvgPool, Conv, Flatten, MaxPool, Node
 
 SIDE = 1024
-"""Pixels a side of what a heavy model sees."""
+"""Pixels per side of what a heavy model sees."""
 
 
 def heavy_model(pools: int = 8, labels: bool = True) -> Model:

@@ -40,7 +40,7 @@ def svg(drawing: list[Any]) -> str:
 
 
 def tu_berlin(root: Path, each: int = 6, kind: str = "png") -> Path:
-    """Make a folder a class of PNGs (of 300x300, not 1111x1111) or SVGs, numbered through all classes."""
+    """Make a folder per class of PNGs (of 300x300, not 1111x1111) or SVGs, numbered through all classes."""
     number = 0
     for name in TU_BERLIN_CLASSES:
         folder = root / kind / name
@@ -67,7 +67,7 @@ def zip_folder(root: Path, target: Path) -> Path:
 
 
 def sketchy(root: Path, photos: int = 10, test_list: bool = True) -> Path:
-    """Make Sketchy's tree: several sketches a photo, each in more than one view."""
+    """Make Sketchy's tree: several sketches per photo, each in more than one view."""
     for view in ("tx_000000000000", "tx_000000000010"):
         for name in ("apple", "fish"):
             folder = root / "256x256" / "sketch" / view / name

@@ -64,7 +64,7 @@ def test_sketchys_photos_are_never_divided_and_its_own_test_photos_are_fold_0(tm
     tested = set(photos[stored.folds == 0])
     if listed:
         assert tested == {"applen07739125_3", "fishn07739125_5"}
-    assert len(tested) == 2  # of ten photos a class
+    assert len(tested) == 2  # of ten photos per class
     assert set(stored.folds) == set(range(10))
 
 

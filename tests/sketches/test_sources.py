@@ -177,7 +177,7 @@ def test_sources_that_cannot_be_used_are_refused_in_a_sentence(tmp_path: Path) -
         ({"class_names": None}, "has no 'class_names'"),
         ({"points": None}, "has no 'points'"),
         ({"labels": np.array([0, 2])}, "must be from 0 to 1"),
-        ({"labels": np.array([0.0, 1.0])}, "must be one integer a drawing"),
+        ({"labels": np.array([0.0, 1.0])}, "must be one integer per drawing"),
         ({"offsets": np.array([0, 2])}, "offsets"),
         ({"offsets": np.array([0, 5, 4])}, "offsets"),
         ({"end_of_stroke": np.array([0, 1])}, "end_of_stroke"),

@@ -93,7 +93,7 @@ def test_one_drawing_is_read_without_the_rest(tmp_path: Path, monkeypatch: pytes
     stored.read([7, 6, 8, 7])
     stored.read([0])
     assert groups == [2, 0]
-    assert columns == [["line_width"]]  # of all, once: a few bytes a drawing, and none where there are strokes
+    assert columns == [["line_width"]]  # of all, once: a few bytes per drawing, and none where there are strokes
 
 
 def test_what_stays_in_memory_is_bounded(tmp_path: Path) -> None:

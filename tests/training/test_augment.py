@@ -33,7 +33,7 @@ def seeded(seed: int = 0) -> Generator:
 
 
 def scribble(seed: int, strokes: int = 5) -> Sketch:
-    """A random walk a stroke."""
+    """A random walk per stroke."""
     rng = np.random.default_rng(seed)
     return Sketch.from_strokes(
         [rng.normal(size=(rng.integers(2, 12), 2)).cumsum(axis=0) + rng.normal(size=2) * 3 for _ in range(strokes)]

@@ -1,4 +1,4 @@
-"""dabnet, with a network that takes its time, so many seconds a batch, or fails."""
+"""dabnet, with a network that takes its time, so many seconds per batch, or fails."""
 
 import os
 import time

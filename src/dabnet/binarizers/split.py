@@ -34,7 +34,7 @@ TIE = 1e-12
 
 
 class Split(NamedTuple, Generic[ArrayT]):
-    """Two values a filter and which weights take which, as arrays of the kind that was split."""
+    """Two values per filter, and which weights take which, as arrays of the kind that was split."""
 
     alpha: ArrayT
     """(filters,) float64: the mean of larger magnitude."""
@@ -124,7 +124,7 @@ def _check(w: Any, is_float32: bool) -> None:
     if w.ndim != 2:
         raise InputError(
             f"optimal_split takes weights of shape (filters, n), not {tuple(w.shape)}: "
-            "reshape them to one filter a row, for example w.reshape(len(w), -1)."
+            "reshape them to one filter per row, for example w.reshape(len(w), -1)."
         )
     if 0 in w.shape:
         raise InputError(f"optimal_split needs at least one filter and one weight, not shape {tuple(w.shape)}.")

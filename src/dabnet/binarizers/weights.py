@@ -37,7 +37,7 @@ from dabnet.errors import InputError, check_choice
 
 
 class TwoValues(NamedTuple):
-    """What is left of a layer's weights: two values a filter, and which weight takes which."""
+    """What is left of a layer's weights: two values per filter, and which weight takes which."""
 
     mask: Tensor
     """(filters, n) bool: the weights that take `alpha`."""

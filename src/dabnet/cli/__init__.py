@@ -1,4 +1,4 @@
-"""The command line. One file a command; only the one that is asked for is imported, so that the others cost nothing."""
+"""The command line: one file per command. Only the command that was asked for is imported; the others cost nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> None:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     app = typer.Typer(
-        help="Sketch recognition with one bit a weight.",
+        help="Sketch recognition with one bit per weight.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

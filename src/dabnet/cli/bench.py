@@ -120,7 +120,7 @@ def _print(console: Console, model: str, found: Comparison) -> None:
     console.print(table)
     counts = list(found.engines[0].sketches_per_second)
     batches = [f"batch {count}" for count in counts]
-    table = _table("Sketches a second, and memory in MB", "engine", "version", *batches, "model", "process")
+    table = _table("Sketches per second, and memory in MB", "engine", "version", *batches, "model", "process")
     for row in found.engines:
         rates = [f"{row.sketches_per_second[count]:,.1f}" for count in counts]
         memory = [f"{row.memory[part] / 1e6:,.0f}" for part in ("growth", "peak")]

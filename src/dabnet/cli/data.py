@@ -153,7 +153,7 @@ def prepare(
     size: Annotated[int, typer.Option(help="Remembered as this set's size for networks, in pixels.")] = Raster.size,
     margin: Annotated[float, typer.Option(help="Remembered margin, as a share of the size.")] = Raster.margin,
     pen: Annotated[float, typer.Option(help="Remembered width of lines, as a share of the size.")] = Raster.pen,
-    workers: Annotated[int, typer.Option(help="Processes that read; 0 is one a core.", min=0)] = 0,
+    workers: Annotated[int, typer.Option(help="Processes that read; 0 is one per core.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Read a data set into one Parquet file that training can draw from at random.
@@ -253,7 +253,7 @@ def show(
     rows: Annotated[int, typer.Option(help="Classes to show, spread over all of them.", min=1, max=400)] = 20,
     each: Annotated[int, typer.Option(help="Drawings of each.", min=1, max=40)] = 10,
     only: Annotated[list[str] | None, typer.Option("--class", help="Show this class; may be given again.")] = None,
-    size: Annotated[int, typer.Option(help="Pixels a drawing.", min=16, max=512)] = 96,
+    size: Annotated[int, typer.Option(help="Pixels per drawing.", min=16, max=512)] = 96,
     seed: Annotated[int, typer.Option(help="Another seed shows other drawings.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -284,8 +284,8 @@ def show(
         printable(f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}")
     )
     spread = Table("", "least", "median", "most", box=None)
-    spread.add_row("drawings a class", *(f"{int(value):,}" for value in np.quantile(counts, [0, 0.5, 1])))
-    spread.add_row("drawings a fold", *(f"{int(value):,}" for value in np.quantile(list(folds.values()), [0, 0.5, 1])))
+    for name, sizes in (("drawings per class", counts.tolist()), ("drawings per fold", list(folds.values()))):
+        spread.add_row(name, *(f"{int(value):,}" for value in np.quantile(sizes, [0, 0.5, 1])))
     console.print(spread)
     for title, drawings in info.sources:
         console.print(f"  {drawings:,} from {title}", highlight=False)

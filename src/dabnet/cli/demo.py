@@ -1,4 +1,4 @@
-"""`dabnet demo`: three small networks learn the same sketches, one with real numbers and two with one bit a number."""
+"""`dabnet demo`: three small networks learn the same sketches, one in real numbers and two in one bit per number."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def demo(
 ) -> None:
     """Train three small sketch networks, and compare them by what they get right and how many bytes they take.
 
-    Draws sketches of simple things and trains one network with real numbers and two with one bit a number, XNOR-Net and
-    DAB-Net, by one recipe. If it is stopped, run the same command again: it goes on where it was.
+    Draws sketches of simple things and trains one network with real numbers and two with one bit per number, XNOR-Net
+    and DAB-Net, by one recipe. If it is stopped, run the same command again: it goes on where it was.
     """
     start = time.perf_counter()
     console = Console(quiet=as_json, highlight=False)
@@ -183,7 +183,7 @@ def conclude(results: list[dict[str, Any]], tested: int) -> str:
     real, xnor, dab = (row["accuracy"] for row in results)
     smaller = results[-1]["float_bytes"] / results[-1]["bytes"]
     loss = f"{100 * (real - dab):.1f} sketches in a hundred fewer" if real > dab else "no fewer sketches"
-    said = f"One bit a weight makes DAB-Net {smaller:.0f} times smaller; it gets {loss} right than with real numbers."
+    said = f"One bit per weight makes DAB-Net {smaller:.0f} times smaller; it gets {loss} right than with real numbers."
     gain = dab - xnor
     error = math.sqrt((dab * (1 - dab) + xnor * (1 - xnor)) / tested)
     if abs(gain) <= max(2 * error, CHANCE):

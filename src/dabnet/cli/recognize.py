@@ -31,7 +31,7 @@ BATCH = 32
 SHEET_DRAWINGS = 400
 """On a contact sheet, at most."""
 SHEET_SIZE = 128
-"""Pixels a side of a drawing there."""
+"""Pixels per side of a drawing there."""
 MANY = 1000
 """Drawings from which on it is worth saying how fast it was."""
 NOT_SURE = "not sure"
@@ -70,7 +70,7 @@ def recognize(
     max_work: Annotated[
         float, typer.Option(help="Billions of multiply-adds that the model may take for a drawing.", min=0)
     ] = DEFAULT_MAX_WORK / 1e9,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a drawing, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per drawing, and nothing else.")] = False,
 ) -> None:
     """Tell what drawings show: dark lines on light or light on dark, photographed or drawn as strokes.
 
@@ -103,7 +103,7 @@ def recognize(
     _report_progress(0, 0)
     if count >= MANY:
         seconds = time.monotonic() - begun
-        typer.echo(f"{count:,} drawings in {seconds:.1f} s: {count / seconds:,.0f} a second.", err=True)
+        typer.echo(f"{count:,} drawings in {seconds:.1f} s: {count / seconds:,.0f} per second.", err=True)
     if sheet is not None:
         _draw_sheet(recognizer, shown, sheet)
         left_out = f" (the first {SHEET_DRAWINGS})" if count - failed > SHEET_DRAWINGS else ""
@@ -171,7 +171,7 @@ def _percent(share: float) -> str:
 def _report_progress(count: int, seconds: float) -> None:
     """Say on standard error how far it is, where that is a terminal and the answers go elsewhere; nothing for 0."""
     if sys.stderr.isatty() and not sys.stdout.isatty():
-        words = f"{count:,} drawings, {count / max(seconds, 1e-9):,.0f} a second" if count else ""
+        words = f"{count:,} drawings, {count / max(seconds, 1e-9):,.0f} per second" if count else ""
         sys.stderr.write(f"\r{words}\x1b[K")
         sys.stderr.flush()
 

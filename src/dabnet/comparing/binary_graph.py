@@ -1,7 +1,7 @@
 """A packed model as an OpenVINO graph of `BinaryConvolution`, the nearest thing to our runtime that others offer.
 
 A sign becomes a FakeQuantize of two levels, and a convolution of signs a BinaryConvolution of one-bit constants with a
-scale a filter. It is XNOR-Net's arithmetic, +1 and -1 alike: what DAB adds, `middle` times the sum of the inputs, has
+scale per filter. It is XNOR-Net's arithmetic, +1 and -1 alike: what DAB adds, `middle` times the sum of the inputs, has
 no operator there and is left out. So the answers are ours where no `middle` is, as in a network of method "xnor".
 """
 
@@ -64,7 +64,7 @@ def _is_blind_to_relu(node: Sign) -> bool:
 
 
 def _a_channel(numbers: NDArray[Any]) -> NDArray[np.float32]:
-    """Shape numbers, one a channel, to meet maps."""
+    """Shape numbers, one per channel, to meet maps."""
     return numbers.astype(np.float32).reshape(1, -1, 1, 1)
 
 

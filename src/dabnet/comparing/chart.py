@@ -22,7 +22,7 @@ def draw_comparison(found: Comparison, path: Path) -> None:
     """Draw bars, the first engine on top: time, file and memory."""
     rows = found.engines[::-1]
     panels = {
-        "ms a sketch, least": [row.latency_ms["min"] for row in rows],
+        "ms per sketch, least": [row.latency_ms["min"] for row in rows],
         "MB of file": [row.bytes / 1e6 for row in rows],
         "MB of memory, beside the library": [row.memory["growth"] / 1e6 for row in rows],
     }

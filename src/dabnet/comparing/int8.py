@@ -25,7 +25,7 @@ class _Sketches(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has
 
 
 def quantize(real: Path, path: Path, x: NDArray[np.float32]) -> None:
-    """Write an ONNX file of ours with 8 bits a number, the ranges of its values taken from sketches `x`."""
+    """Write an ONNX file of ours with 8 bits per number, the ranges of its values taken from sketches `x`."""
     prepared = path.with_suffix(".prepared.onnx")
     quant_pre_process(real, prepared, skip_symbolic_shape=True)
     quantize_static(

@@ -87,7 +87,7 @@ class Graph:
         return self.constant(name, np.array(value, dtype=np.float32))
 
     def a_channel(self, name: str, values: NDArray[Any] | None) -> str:
-        """Add a constant with one number a channel, shaped to meet maps."""
+        """Add a constant with one number per channel, shaped to meet maps."""
         assert values is not None
         return self.constant(name, values.reshape(-1, 1, 1))
 

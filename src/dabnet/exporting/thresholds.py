@@ -1,4 +1,4 @@
-"""A sign and what stands before it as one threshold a channel.
+"""A sign and what stands before it as one threshold per channel.
 
 A channel's sign is +1 where `x >= at`, or, where it was turned, where `x <= at`. What grows or falls with x before the
 sign only moves the threshold, or turns it: so does a norm, whatever its scale, a ReLU and its relatives.

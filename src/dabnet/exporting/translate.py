@@ -358,7 +358,7 @@ def _flatten(walk: Walk, node: fx.Node) -> Step:
         return walk.first(node)
     if after != (int(np.prod(before)),):
         raise walk.unsupported(node, f"makes {after} from {before}")
-    # One number a channel is flat already.
+    # One number per channel is flat already.
     return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, nodes.Flatten)
 
 

@@ -40,7 +40,7 @@ Arrays = dict[str, Tensor]
 
 
 class PackedNetwork(nn.Module):
-    """(N, C, H, W) -> (N, answers), one function of torch's a node; its arrays are buffers."""
+    """(N, C, H, W) -> (N, answers), each node a function of torch's, its arrays buffers."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

@@ -40,12 +40,12 @@ class DataSet:
     """The form and size that it comes in."""
     files: tuple[RemoteFile, ...] = ()
     class_url: str | None = None
-    """The address of one class's file, with {} for the class's name, if there is a file a class."""
+    """The address of one class's file, with {} for the class's name, if there is a file per class."""
     instructions: str | None = None
     """What to do by hand, if no program can fetch it."""
 
     def files_for(self, classes: Sequence[str] = ()) -> tuple[RemoteFile, ...]:
-        """Return the files to fetch: all, or those of the classes chosen if there is a file a class.
+        """Return the files to fetch: all, or those of the classes chosen if there is a file per class.
 
         >>> [file.name for file in CATALOG["tuberlin"].files_for()]
         ['sketches_png.zip']
@@ -102,7 +102,7 @@ CATALOG = {
             licence="CC BY 4.0",
             citation=_EITZ,
             home=_TU_BERLIN,
-            published="a zip of PNGs of 1111x1111 pixels, a folder a class, about 525 MB",
+            published="a zip of PNGs of 1111x1111 pixels, a folder per class, about 525 MB",
             files=(
                 RemoteFile(_TU_BERLIN + "sketches_png.zip", "sketches_png.zip", md5="023123df86a928a5273e3ba11990d8fd"),
             ),
@@ -115,7 +115,7 @@ CATALOG = {
             licence="CC BY 4.0",
             citation=_EITZ,
             home=_TU_BERLIN,
-            published="a zip of SVGs, a folder a class, about 50 MB",
+            published="a zip of SVGs, a folder per class, about 50 MB",
             files=(
                 RemoteFile(_TU_BERLIN + "sketches_svg.zip", "sketches_svg.zip", md5="aa7d8ae9c8bf5f5cb6d28cee9741737c"),
             ),
@@ -131,7 +131,7 @@ CATALOG = {
                 "ACM Transactions on Graphics 35(4), 2016"
             ),
             home="https://sketchy.eye.gatech.edu/",
-            published="a 7z archive on Google Drive of PNGs of 256x256 pixels, a folder a class",
+            published="a 7z archive on Google Drive of PNGs of 256x256 pixels, a folder per class",
             instructions=(
                 "The Sketchy Database is on Google Drive, where only a browser can fetch it: "
                 "1. open https://sketchy.eye.gatech.edu/ and download rendered_256x256.7z; "
@@ -147,7 +147,7 @@ CATALOG = {
             licence="CC BY 4.0",
             citation="The Quick, Draw! Dataset, made available by Google, Inc.",
             home="https://github.com/googlecreativelab/quickdraw-dataset",
-            published="a file of strokes a class (ndjson, simplified), about 22 GB in all",
+            published="a file of strokes per class (ndjson, simplified), about 22 GB in all",
             class_url="https://storage.googleapis.com/quickdraw_dataset/full/simplified/{}.ndjson",
         ),
     )

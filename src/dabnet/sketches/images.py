@@ -69,7 +69,7 @@ def sketch_from_array(array: NDArray[Any], is_clean: bool = False) -> Sketch:
 
 
 def read_thumbnail(path: str | PathLike[str], side: int) -> Image.Image | None:
-    """Return a picture's file in colour within so many pixels a side; None if it is no picture."""
+    """Return a picture's file in colour within so many pixels per side; None if it is no picture."""
     try:
         picture = decode_picture(Path(path).read_bytes())
     except (InputError, OSError):

@@ -1,4 +1,4 @@
-"""Quick, Draw!'s files: a JSON a line (raw or simplified), or records of bytes.
+"""Quick, Draw!'s files: one JSON per line (raw or simplified), or records of bytes.
 
 Raw strokes carry times beside x and y; they are left out. See https://github.com/googlecreativelab/quickdraw-dataset.
 """

@@ -32,7 +32,7 @@ class Raster:
     """How to rasterize; these settings travel with a data set, a recipe and a model."""
 
     size: int = 224
-    """Pixels a side."""
+    """Pixels per side."""
     margin: float = 0.05
     """Blank border on each side, as a share of the size."""
     pen: float = 0.025

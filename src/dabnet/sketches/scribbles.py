@@ -19,7 +19,7 @@ def draw_scribble(rng: np.random.Generator) -> Sketch:
     strokes = int(np.exp(rng.uniform(0, np.log(MOST_STROKES))))
     points = int(np.exp(rng.uniform(0, np.log(MOST_POINTS))))
     length = np.exp(rng.uniform(np.log(0.05), np.log(10)))  # of a stroke, where the paper's side is 1
-    turn = np.exp(rng.uniform(np.log(0.02), np.log(1.5)))  # radians a point
+    turn = np.exp(rng.uniform(np.log(0.02), np.log(1.5)))  # radians per point
     drawn = [_draw_stroke(rng, max(1, rng.poisson(points)), length, turn) for _ in range(strokes)]
     if sum(map(len, drawn)) == 1:  # a single speck has no size
         drawn.append(drawn[0] + 0.1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 GRID = 256
-"""Pixels a side of a sketch that is an image."""
+"""Pixels per side of a sketch that is an image."""
 MAX_POINTS = 32_768
 """Points a sketch may have: no hand draws more, and a stranger's file must not keep us busy for long."""
 
@@ -35,7 +35,7 @@ class Sketch:
     ends: NDArray[np.int64] | None = None
     """(strokes,): stroke i ends before points[ends[i]]."""
     bitmap: NDArray[np.uint8] | None = None
-    """(256, 128): two pixels a byte, the left one in the high bits; 15 is full ink, 0 is paper."""
+    """(256, 128): two pixels per byte, the left one in the high bits; 15 is full ink, 0 is paper."""
     line_width: float = 0.0
     """How wide the bitmap's lines are, in its pixels."""
 

@@ -72,7 +72,7 @@ def _read_file(path: Path) -> Iterator[Item]:
 
 
 def _read_open(name: str, file: BinaryIO) -> Iterator[Item]:
-    """Read a file of any kind that comes in a stream: drawings a line if its first line is one, else a single one."""
+    """Read a file of any kind that comes in a stream: a drawing per line if its first line is one, else one drawing."""
     first = file.readline(MAX_TEXT_BYTES + 1)
     if first.lstrip()[:1] in (b"[", b"{"):
         try:

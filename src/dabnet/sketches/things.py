@@ -59,7 +59,7 @@ def _curve(*points: Point) -> Stroke:
 
 @functools.cache
 def _curve_weights(points: int) -> NDArray[np.float64]:
-    """Say how much each point counts at each place along a Catmull-Rom curve; it has four places a point."""
+    """Say how much each point counts at each place along a Catmull-Rom curve; it has four places per point."""
     t = np.arange(4)[:, None, None] / 4
     span, point = np.arange(points - 1), np.eye(points)
     here, there = point[span], point[span + 1]

@@ -117,7 +117,7 @@ def sample_views(
 
     Args:
         images: uint8, (N, H, W) or (N, 1, H, W), ink 255 on 0.
-        size: pixels a side of the result.
+        size: pixels per side of the result.
         centres: (N, 2), x and y of each part's centre, as shares of the image's width and height.
         extents: (N, 2), each part's width and height, as shares of the image's.
         degrees: (N,), how far the ink turns, counterclockwise, about the part's centre.

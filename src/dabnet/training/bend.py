@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CELLS = 3
 NODES = CELLS + 3
-"""Control points a side."""
+"""Control points per side."""
 STRENGTHS = (0.0, 0.15)
 """What a strength may be; more could move all points of a drawing to one place."""
 

@@ -116,7 +116,7 @@ def upper_side(layer: BinaryLayer) -> Tensor:
 
 @torch.no_grad()
 def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any]]:
-    """Return a row a binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed sides, the error."""
+    """Return a row per binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed side, error."""
     rows = []
     for layer, before in zip(binary_layers(net), sides, strict=True):
         mask, alpha, beta = layer.two_values()
@@ -137,7 +137,7 @@ def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any
 
 
 class Bar(Callback):
-    """The line on the screen: epoch, loss, accuracy, images a second, time left."""
+    """The line on the screen: epoch, loss, accuracy, images per second, time left."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(

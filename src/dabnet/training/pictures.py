@@ -80,13 +80,13 @@ def draw_curves(metrics: str | Path | Sequence[Mapping[str, Any]], path: str | P
     epochs = {epoch for series in (*losses.values(), *accuracies.values(), rates) for epoch in series}
     title = f"Training, {len(epochs)} epoch{'s' if len(epochs) > 1 else ''}"
     if speeds:
-        title += f", {np.median(list(speeds.values())):,.0f} images a second"
+        title += f", {np.median(list(speeds.values())):,.0f} images per second"
     figure.suptitle(title, fontsize=13, fontweight="bold")
     _save(figure, path)
 
 
 def draw_traces(rows: str | Path | Sequence[Mapping[str, Any]], path: str | Path) -> None:
-    """Draw how each binary layer changes over the epochs, a line a layer, coloured by depth.
+    """Draw how each binary layer changes over the epochs, a line per layer, coloured by depth.
 
     A row, of a CSV file or a list, has an `epoch` and a `layer`, layers in their order in the network, and of that
     layer: `alpha` and `beta`, the means of its filters' two values, or of their magnitudes; `k_share`, the share of

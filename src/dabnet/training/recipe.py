@@ -43,7 +43,7 @@ class Recipe(NetworkOptions):
     """Whether Algorithm 2 centres the weights, or only clamps them."""
 
     size: int = 224
-    """Pixels a side that the network sees."""
+    """Pixels per side that the network sees."""
     margin: float = 0.05
     pen: float = 0.025
     """Blank border and width of lines, as shares of the size."""
@@ -52,7 +52,7 @@ class Recipe(NetworkOptions):
 
     epochs: Annotated[int, Within(1, 100_000)] = 400
     batch_size: Annotated[int, Within(1, 65_536)] = 128
-    """Sketches a step, over all devices."""
+    """Sketches per step, over all devices."""
     accumulate: Annotated[int, Within(1, 65_536)] = 1
     """Parts that a batch is divided into, where it does not fit in memory."""
     learning_rate: Annotated[float, Within(1e-8, 10)] = 0.002

@@ -2,8 +2,8 @@
 
 recipe.toml         every setting, with the changes of the command line
 run.json            data set, fold, the weights it started from, whether to test
-metrics.csv         a row an epoch
-traces.csv          a row an epoch and binary layer: alpha, beta, K/n, flips, error
+metrics.csv         a row per epoch
+traces.csv          a row per epoch and binary layer: alpha, beta, K/n, flips, error
 last.ckpt           all that it takes to go on
 best.safetensors    the weights of the epoch that was best on the validation sketches
 result.json         the test, once, at the end

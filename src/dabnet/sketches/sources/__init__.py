@@ -16,7 +16,7 @@ __all__ = ["Drawing", "Source", "UnionSource", "open_source", "unite"]
 
 
 def open_source(path: str | Path, limit: int | None = None) -> Source:
-    """Find out what a file or folder holds, and list it; at most `limit` drawings a class.
+    """Find out what a file or folder holds, and list it; at most `limit` drawings per class.
 
     `synthetic` is a source too, unless there is a file of that name.
     """

@@ -112,7 +112,7 @@ class ArraySource(Source):
 
 
 def open_arrays(path: Path, limit: int | None) -> ArraySource:
-    """Check an .npz file; at most `limit` drawings a class."""
+    """Check an .npz file; at most `limit` drawings per class."""
     archive, images = _load(path), _open_images(path)
     for key in ("labels", "class_names") + (() if images else ("points", "end_of_stroke", "offsets")):
         if key not in archive:
@@ -122,7 +122,7 @@ def open_arrays(path: Path, limit: int | None) -> ArraySource:
         raise InputError(f"the class_names in '{path}' must be a list of texts, not {names.dtype} {names.shape}.")
     classes = [encodable(_to_text(name)) for name in names]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise InputError(f"the labels in '{path}' must be one integer a drawing, not {labels.dtype} {labels.shape}.")
+        raise InputError(f"the labels in '{path}' must be one integer per drawing, not {labels.dtype} {labels.shape}.")
     if len(labels) and not (labels.min() >= 0 and labels.max() < len(classes)):
         raise InputError(f"the labels in '{path}' must be from 0 to {len(classes) - 1}, one for each class name.")
     if images:
@@ -169,11 +169,11 @@ def _check_strokes(path: Path, archive: dict[str, NDArray[Any]], drawings: int) 
 def _check_notes(path: Path, archive: dict[str, NDArray[Any]], drawings: int) -> None:
     ids, folds = _find(archive, IDS), _find(archive, FOLDS)
     if ids is not None and (ids.shape != (drawings,) or ids.dtype.kind not in "iuUS"):
-        raise InputError(f"the ids in '{path}' must be one text or number a drawing, not {ids.dtype} {ids.shape}.")
+        raise InputError(f"the ids in '{path}' must be one text or number per drawing, not {ids.dtype} {ids.shape}.")
     if folds is None:
         return
     if folds.shape != (drawings,) or folds.dtype.kind not in "iu":
-        raise InputError(f"the folds in '{path}' must be one integer a drawing, not {folds.dtype} {folds.shape}.")
+        raise InputError(f"the folds in '{path}' must be one integer per drawing, not {folds.dtype} {folds.shape}.")
     if drawings and not (folds.min() >= 0 and folds.max() < MAX_FOLDS):
         raise InputError(f"the folds in '{path}' must be from 0 to {MAX_FOLDS - 1}.")
 

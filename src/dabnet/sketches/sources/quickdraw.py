@@ -1,4 +1,4 @@
-"""Quick, Draw! as published: a file a class, `.ndjson` (raw or simplified), `.bin`, or `.npy` bitmaps of 28x28."""
+"""Quick, Draw! as published: a file per class, `.ndjson` (raw or simplified), `.bin`, or `.npy` bitmaps of 28x28."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class QuickDrawSource(Source):
-    """A file a class."""
+    """A file per class."""
 
     pieces: list[Piece]
     limit: int | None
@@ -54,7 +54,7 @@ class QuickDrawSource(Source):
 
 
 def open_quickdraw(path: Path, limit: int | None) -> QuickDrawSource:
-    """List a file or a folder of files; at most `limit` drawings a class."""
+    """List a file or a folder of files; at most `limit` drawings per class."""
     paths = [path] if path.is_file() else sorted(filter(is_listed, path.iterdir()))
     classes = [_class_name(found) for found in paths]
     twice = next((name for name, other in itertools.pairwise(sorted(classes)) if name == other), None)

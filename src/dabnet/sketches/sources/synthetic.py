@@ -38,6 +38,6 @@ class SyntheticSource(Source):
 
 
 def open_synthetic(limit: int | None) -> SyntheticSource:
-    """Draw `limit` drawings a class."""
+    """Draw `limit` drawings per class."""
     count = len(CLASSES) * (limit or DRAWINGS_PER_CLASS)
     return SyntheticSource(Path("synthetic"), "Synthetic sketches", "MIT, as dabnet itself", list(CLASSES), 3, count)

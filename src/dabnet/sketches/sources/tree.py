@@ -1,4 +1,4 @@
-"""Drawings as files in a folder or zip archive, a subfolder a class: TU-Berlin, Sketchy, or anyone's own."""
+"""Drawings as files in a folder or zip archive, a subfolder per class: TU-Berlin, Sketchy, or anyone's own."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Files:
 
 @dataclass
 class TreeSource(Source):
-    """One file a drawing; the folder it lies in is its class."""
+    """One file per drawing; the folder it lies in is its class."""
 
     files: Files
     members: list[PurePosixPath]
@@ -108,7 +108,7 @@ class TreeSource(Source):
 
 
 def open_tree(path: Path, limit: int | None) -> TreeSource:
-    """List a folder or a zip archive; at most `limit` drawings a class."""
+    """List a folder or a zip archive; at most `limit` drawings per class."""
     files = Files(path)
     members = [name for name in files.names if name.suffix.lower() in SUFFIXES and len(name.parts) > 1]
     views = [name for name in members if SKETCHY_VIEW in name.parts and "sketch" in name.parts]
