@@ -25,11 +25,11 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from tests.sketches import hostile
-from tests.sketches.drawings import HOUSE, paint
 
 from benchmarks.record import write_results
 from benchmarks.serve import serve
+from tests.sketches import hostile
+from tests.sketches.drawings import HOUSE, paint
 
 PATIENCE = 2.0
 """Seconds that the server waits for a request here."""

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dabnet.paper.finding import processor
+from paper.finding import processor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

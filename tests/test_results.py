@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dabnet.paper.published import ACCURACY, NETWORKS, VARIANTS
+from paper.published import ACCURACY, NETWORKS, VARIANTS
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = ROOT / "docs" / "results" / "default"

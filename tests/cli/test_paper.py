@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from dabnet.cli import main
+from dabnet.cli.paper import find_commands
+from dabnet.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ("--results", ROOT / "docs" / "results")
@@ -15,6 +17,11 @@ def run(*arguments: object) -> int:
     with pytest.raises(SystemExit) as ended:
         main(["paper", *map(str, arguments)])
     return int(ended.value.code or 0)
+
+
+def test_outside_of_a_clone_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"needs a clone of the repository, .*: run make in one"):
+        find_commands(tmp_path)
 
 
 def test_theorem1_takes_its_layers_as_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from dabnet.errors import InputError
-from dabnet.paper.figures import new_figure
-from dabnet.paper.finding import Finding, Table, keep
+from paper.figures import new_figure
+from paper.finding import Finding, Table, keep
 
 
 def test_what_was_found_is_kept_with_its_origin(tmp_path: Path) -> None:

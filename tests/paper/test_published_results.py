@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from dabnet.errors import InputError
-from dabnet.paper.filters import CHOSEN, keep_filters, load_filters
-from dabnet.paper.finding import Finding, keep
-from dabnet.paper.responses import find_responses
-from dabnet.paper.traces import PAIRS, find_alpha_beta, find_k_layers, find_k_time
-from dabnet.paper.weights import find_weights
+from paper.filters import CHOSEN, keep_filters, load_filters
+from paper.finding import Finding, keep
+from paper.responses import find_responses
+from paper.traces import PAIRS, find_alpha_beta, find_k_layers, find_k_time
+from paper.weights import find_weights
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -74,7 +74,7 @@ def test_no_result_names_a_place_on_someones_machine() -> None:
 
 
 def test_every_function_and_file_that_the_map_names_exists() -> None:
-    names = set(re.findall(r"`(dabnet(?:\.\w+)+)`", MAP))
+    names = set(re.findall(r"`((?:dabnet|paper)(?:\.\w+)+)`", MAP))
     assert len(names) > 25
     for name in names:
         parts = name.split(".")
@@ -91,7 +91,7 @@ def test_every_function_and_file_that_the_map_names_exists() -> None:
 
 
 def test_every_command_that_the_map_names_exists() -> None:
-    from dabnet.cli.paper import figure, paper
+    from paper.commands import figure, paper
 
     known = {command.name or command.callback.__name__ for command in paper.registered_commands if command.callback}
     known |= {f"figure {command.name}" for command in figure.registered_commands}

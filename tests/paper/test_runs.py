@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dabnet.errors import InputError
-from dabnet.paper.runs import find_runs, mean_over_layers, read_traces, run_name, summarize
 from dabnet.training.recipe import Recipe
+from paper.runs import find_runs, mean_over_layers, read_traces, run_name, summarize
 
 RECIPE = Recipe(network="resnet18", width=0.125, size=32, epochs=1)
 

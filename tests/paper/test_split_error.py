@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from dabnet.paper.filters import TrainedFilters
-from dabnet.paper.split_error import KINDS, METHODS, TIE, binarize_as_released, find_split_error, relative_errors
+from paper.filters import TrainedFilters
+from paper.split_error import KINDS, METHODS, TIE, binarize_as_released, find_split_error, relative_errors
 
 weights = arrays(
     np.float32,

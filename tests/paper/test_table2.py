@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from dabnet.errors import InputError
-from dabnet.paper import table2
-from dabnet.paper.runs import Scale, open_scale
-from dabnet.paper.table2 import find_table2, train_missing
-from dabnet.paper.table3 import find_table3
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
 from dabnet.training.recipe import Recipe
+from paper import table2
+from paper.runs import Scale, open_scale
+from paper.table2 import find_table2, train_missing
+from paper.table3 import find_table3
 
 TINY = Recipe(
     width=0.125, shortcuts="conv", size=32, epochs=1, batch_size=8, schedule="one-cycle", crops=1,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dabnet.errors import InputError
-from dabnet.paper.theorem1 import (
+from paper.theorem1 import (
     ACTIVATIONS,
     best_groups,
     build_product,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.photographs import CONDITIONS, PENS, Scene
 from PIL import Image, ImageDraw, ImageOps
 
+from benchmarks.photographs import CONDITIONS, PENS, Scene
 from dabnet import _native
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import Recognizer

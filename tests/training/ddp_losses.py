@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import torch
-from tests.training.conftest import TINY
 from torch import Tensor
 
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import fit
 from dabnet.training.mixing import Batch
 from dabnet.training.module import Training
+from tests.training.conftest import TINY
 
 losses: list[float] = []
 step = Training.training_step

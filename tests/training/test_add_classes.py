@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.tuning import command, interrupt_learning, small_model
 
 from dabnet.cli import main
 from dabnet.comparing.fresh import fresh_model
@@ -36,6 +35,7 @@ from dabnet.training.class_features import (
 )
 from dabnet.training.finetune import tuning_recipe
 from dabnet.training.growing_head import COST, MOST_LIKELY, Head, Lesson
+from tests.training.tuning import command, interrupt_learning, small_model
 
 QUICK = ("--set", "epochs=3")
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.training.conftest import TINY
 from torch import nn
 
 from dabnet.networks.catalog import build
 from dabnet.training.average import MovingAverage, measure_norms
+from tests.training.conftest import TINY
 
 
 def test_the_average_is_the_formulas_and_follows_faster_at_first() -> None:

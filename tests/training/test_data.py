@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.training.conftest import TINY
 
 from dabnet.errors import InputError
 from dabnet.sketches.folds import TRAIN_ONLY
@@ -15,6 +14,7 @@ from dabnet.sketches.raster import rasterize
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import NO_CLASS, Batches, Changed, divide, training_loader, validation_loader
 from dabnet.training.recipe import Recipe
+from tests.training.conftest import TINY
 
 
 def test_the_test_fold_is_never_trained_or_chosen_on_and_all_classes_are_everywhere(small_set: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.training.tuning import command, interrupt_learning, small_model
 
 from dabnet.cli import main
 from dabnet.comparing.fresh import fresh_model
@@ -24,6 +23,7 @@ from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import draw_thing
 from dabnet.training.data import divide
 from dabnet.training.finetune import find_features, finetune, fit_head, tuning_recipe
+from tests.training.tuning import command, interrupt_learning, small_model
 
 THINGS = ["cat", "house", "key", "sun", "tree"]
 QUICK = ["epochs=3", 'classes=["cat", "house", "key", "sun", "tree"]']

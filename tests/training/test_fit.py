@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.training.conftest import TINY
 
 import dabnet
 from dabnet.cli import main
@@ -29,6 +28,7 @@ from dabnet.training.evaluate import evaluate
 from dabnet.training.fit import fit, take_over
 from dabnet.training.run import begin_run, load_model, open_run
 from dabnet.training.teacher import load_teacher
+from tests.training.conftest import TINY
 
 ROOT = Path(__file__).parents[2]
 FILES = {

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.training.conftest import TINY
 from torch import Tensor
 
 from dabnet.errors import NonFiniteError
@@ -17,6 +16,7 @@ from dabnet.training.mixing import Batch
 from dabnet.training.module import Training, learning_rate
 from dabnet.training.recipe import Recipe, change_recipe
 from dabnet.training.teacher import Teacher
+from tests.training.conftest import TINY
 
 
 def batch() -> Batch:

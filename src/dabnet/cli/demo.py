@@ -27,12 +27,12 @@ from dabnet.binarizers.choices import Method, Precision, translate_names
 from dabnet.errors import InputError
 from dabnet.exporting.summary import summary
 from dabnet.networks.convert import binary_layers
-from dabnet.paper.figures import DAB_COLOUR, XNOR_COLOUR, draw_weights
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.sheet import SheetRow, draw_sheet
 from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.store import SketchSet
+from dabnet.training.filter_picture import DAB_COLOUR, XNOR_COLOUR, draw_weights
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe
 from dabnet.training.run import LAST, RUN, RunFolder, begin_run, load_model, open_run

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dabnet.paper.figures import draw_weights
+from dabnet.training.filter_picture import draw_weights
 
 
 def test_the_picture_of_a_filter_is_drawn_whole(tmp_path: Path) -> None:

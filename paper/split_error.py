@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from dabnet.binarizers.weights import binarize
-from dabnet.paper.finding import Finding, Table
+from paper.finding import Finding, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dabnet.paper.filters import TrainedFilters
+    from paper.filters import TrainedFilters
 
 FILTERS, WEIGHTS = 256, 1152
 """Filters of each kind that are drawn, and weights in each: those of 128 channels of 3x3."""

@@ -14,7 +14,7 @@ from safetensors.numpy import save
 
 from dabnet._files import write_beside
 from dabnet.errors import InputError
-from dabnet.paper.finding import OUTPUT
+from paper.finding import OUTPUT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What pictures have in common, and Figure 1: the weights of one filter, and the values that stand for them."""
+"""A picture of one filter: a histogram of its weights, and the values of DAB and of XNOR-Net that stand for them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,6 @@ if TYPE_CHECKING:
 DAB_COLOUR = "#c2410c"
 XNOR_COLOUR = "#1d4ed8"
 WEIGHTS_COLOUR = "#cbd5e1"
-GREY = "#64748b"
-FAINT = "#e2e8f0"
-LINE_COLOURS = ("#0f172a", "#15803d", "#9333ea", "#0891b2", "#be185d", "#a16207")
-"""For lines that are neither DAB's nor XNOR-Net's."""
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Make a figure, in inches; not pyplot's, which would pick a backend for everyone."""
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def tidy(axes: Axes) -> None:
-    """Take away what tells nothing, and add a faint grid."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def draw_weights(weights: NDArray[np.float32], path: Path, title: str) -> None:
@@ -55,7 +39,7 @@ def weights_figure(weights: NDArray[np.float32], title: str) -> Figure:
     dab_error = float(np.square(weights - dab).sum()) / energy
     xnor_error = float(np.square(weights - np.where(weights >= 0, scale, -scale)).sum()) / energy
 
-    figure = new_figure(8, 4.5)
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.hist(weights, bins=min(48, max(10, n // 8)), color=WEIGHTS_COLOUR, edgecolor="white")
     top = axes.get_ylim()[1]

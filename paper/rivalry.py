@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dabnet.paper.finding import Table
-from dabnet.paper.published import DATA_SETS, NAMES, VARIANTS
-from dabnet.paper.runs import Accuracy, Run, mean_over_layers, read_traces, summarize
+from paper.finding import Table
+from paper.published import DATA_SETS, NAMES, VARIANTS
+from paper.runs import Accuracy, Run, mean_over_layers, read_traces, summarize
 
 if TYPE_CHECKING:
-    from dabnet.paper.runs import Scale
+    from paper.runs import Scale
 
 RIVALS = (("fbin-xnor", "fbin-dab"), ("wbin-bwn", "wbin-dab"))
 """XNOR-Net's way and DAB-Net's, for each precision."""

@@ -14,10 +14,11 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from dabnet.binarizers.weights import binarize
 from dabnet.errors import InputError
-from dabnet.paper.figures import DAB_COLOUR, XNOR_COLOUR, new_figure
-from dabnet.paper.finding import Finding, Table
 from dabnet.sketches.raster import Raster, rasterize_batch
 from dabnet.sketches.synthetic import synthetic_strokes
+from dabnet.training.filter_picture import DAB_COLOUR, XNOR_COLOUR
+from paper.figures import new_figure
+from paper.finding import Finding, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from dabnet.paper.filters import TrainedFilters
     from dabnet.sketches.sketch import Sketch
+    from paper.filters import TrainedFilters
 
 RUN = "tuberlin-sketch-a-net-fprec"
 RASTER = Raster(size=97, margin=0.05, pen=0.03)

@@ -11,10 +11,11 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from dabnet.errors import check_choice
-from dabnet.paper.figures import DAB_COLOUR, GREY, XNOR_COLOUR, new_figure, tidy
-from dabnet.paper.finding import Finding
-from dabnet.paper.published import SETTLED_K_SHARE
-from dabnet.paper.runs import Traces, mean_over_layers, read_traces
+from dabnet.training.filter_picture import DAB_COLOUR, XNOR_COLOUR
+from paper.figures import GREY, new_figure, tidy
+from paper.finding import Finding
+from paper.published import SETTLED_K_SHARE
+from paper.runs import Traces, mean_over_layers, read_traces
 
 if TYPE_CHECKING:
     from pathlib import Path

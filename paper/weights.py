@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dabnet.errors import InputError
-from dabnet.paper.figures import weights_figure
-from dabnet.paper.finding import Finding
-from dabnet.paper.split_error import relative_errors
+from dabnet.training.filter_picture import weights_figure
+from paper.finding import Finding
+from paper.split_error import relative_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dabnet.paper.filters import TrainedFilters
+    from paper.filters import TrainedFilters
 
 RUN = "tuberlin-resnet18-fbin-dab"
 SEED = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dabnet.paper.finding import Finding, Table
-from dabnet.paper.published import ACCURACY, NETWORKS, OTHER_RECOGNIZERS, OURS, VARIANTS
-from dabnet.paper.runs import summarize
+from paper.finding import Finding, Table
+from paper.published import ACCURACY, NETWORKS, OTHER_RECOGNIZERS, OURS, VARIANTS
+from paper.runs import summarize
 
 if TYPE_CHECKING:
-    from dabnet.paper.runs import Scale
+    from paper.runs import Scale
 
 DATA = "tuberlin"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dabnet.errors import InputError, check_choice
-from dabnet.paper.finding import Finding, Table
-from dabnet.paper.published import ACCURACY, DATA_SETS, NAMES, NETWORKS, VARIANTS
-from dabnet.paper.rivalry import RIVALS, conclude, find_rivalries, settled_table
-from dabnet.paper.runs import Scale, find_runs, run_name, summarize
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
 from dabnet.training.fit import fit
 from dabnet.training.recipe import load_recipe
 from dabnet.training.run import RUN, begin_run, open_run
+from paper.finding import Finding, Table
+from paper.published import ACCURACY, DATA_SETS, NAMES, NETWORKS, VARIANTS
+from paper.rivalry import RIVALS, conclude, find_rivalries, settled_table
+from paper.runs import Scale, find_runs, run_name, summarize
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from typing import Any
 from dabnet.binarizers.choices import Method, Precision
 from dabnet.exporting.summary import summary
 from dabnet.networks.catalog import build
-from dabnet.paper.finding import Finding, Table
-from dabnet.paper.published import COMPRESSION, NETWORKS, VARIANTS
+from paper.finding import Finding, Table
+from paper.published import COMPRESSION, NETWORKS, VARIANTS
 
 CLASSES = 250
 SETTINGS: dict[str, tuple[Precision, Method]] = {

@@ -28,8 +28,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dabnet.errors import InputError, check_choice, check_number
-from dabnet.paper.figures import GREY, LINE_COLOURS, new_figure, tidy
-from dabnet.paper.finding import Finding, Table
+from paper.figures import GREY, LINE_COLOURS, new_figure, tidy
+from paper.finding import Finding, Table
 
 MOST_INPUTS, MOST_LAYERS = 12, 6
 HALVINGS = range(2, 9)
