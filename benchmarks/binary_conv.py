@@ -31,7 +31,7 @@ LENGTH = 4
 WANTED = 0.6
 """dabnet's layer should take at most this much of OpenVINO's node."""
 LIMIT_MS = 0.07
-"""Two look-ups per cycle at 3.2 GHz, each of 32 filters, 4 channels and 2 places; more is in docs/kernels.md."""
+"""Two look-ups per cycle at 3.2 GHz, each of 32 filters, 4 channels and 2 positions; more is in docs/kernels.md."""
 
 
 def make_chain(channels: int, side: int, *, middle: bool) -> Model:

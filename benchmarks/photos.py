@@ -130,8 +130,8 @@ def draw_contact_sheet(shown: list[Shown], columns: int = 3) -> Image.Image:
         picture = Image.open(io.BytesIO(photograph)).convert("RGB")
         picture.thumbnail((CELL, CELL), Image.Resampling.BOX)
         sheet.paste(picture, (left, top))
-        for place, (name, (sketch, answer)) in enumerate(zip(("before", "now"), views, strict=True), start=1):
-            at = (left + place * (CELL + 4), top)
+        for column, (name, (sketch, answer)) in enumerate(zip(("before", "now"), views, strict=True), start=1):
+            at = (left + column * (CELL + 4), top)
             if sketch is not None:
                 sheet.paste(Image.fromarray(255 - rasterize(sketch, Raster(CELL, pen=0.03))), at)
             pen.rectangle((*at, at[0] + CELL - 1, at[1] + CELL - 1), outline="#cccccc")

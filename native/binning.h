@@ -13,10 +13,10 @@ struct Binning {
     double scale;
     double last;
     std::int32_t operator()(float weight) const {
-        double place = (weight - origin) * scale;
-        place = place > 0 ? place : 0;
-        place = place < last ? place : last;
-        return static_cast<std::int32_t>(place);
+        double position = (weight - origin) * scale;
+        position = position > 0 ? position : 0;
+        position = position < last ? position : last;
+        return static_cast<std::int32_t>(position);
     }
 };
 

@@ -24,9 +24,9 @@ struct Block {
     std::size_t last;
 };
 
-// Puts a value into the lowest gap between those that are still needed at step `first`, and returns its offset. The
+// Finds the lowest gap between the values still needed at step `first`, and returns its offset. The
 // blocks are in the order of their offsets, and stay so.
-std::uint64_t place_value(std::vector<Block>& blocks, std::uint64_t lines, std::size_t first, std::size_t last) {
+std::uint64_t allocate_block(std::vector<Block>& blocks, std::uint64_t lines, std::size_t first, std::size_t last) {
     const auto is_over = [&](const Block& block) { return block.last < first; };
     blocks.erase(std::remove_if(blocks.begin(), blocks.end(), is_over), blocks.end());
     std::uint64_t offset = 0;
@@ -36,7 +36,7 @@ std::uint64_t place_value(std::vector<Block>& blocks, std::uint64_t lines, std::
     return offset;
 }
 
-// Notes the seconds between one step and the next, if there is a place for them.
+// Notes the seconds between one step and the next, if there is an array for them.
 class Stopwatch {
    public:
     explicit Stopwatch(double* seconds) : seconds_(seconds) {}
@@ -87,7 +87,7 @@ bool Network::plan(std::size_t answer) {
     std::uint64_t lines = 0, scratch_bytes = 0;
     for (std::size_t value = 0; value < shapes_.size(); ++value) {
         const std::uint64_t own = lines_of(shapes_[value].bytes());
-        const std::uint64_t offset = place_value(blocks, own, first_use[value], last_use[value]);
+        const std::uint64_t offset = allocate_block(blocks, own, first_use[value], last_use[value]);
         lines = std::max(lines, offset + own);
         if (!budget_.has_room(lines * kLine)) return false;
         offsets_.push_back(static_cast<std::size_t>(offset));

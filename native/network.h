@@ -80,8 +80,8 @@ class Network {
     bool add(std::unique_ptr<Layer> layer, std::vector<std::size_t> inputs, const std::vector<Shape>& outputs,
              std::size_t& first);
 
-    // Gives every value its place in memory, and says which one is the answer. Values that are never needed at the same
-    // time may share it. False if there is no room.
+    // Assigns every value its memory, and says which one is the answer. Values that are never needed at the same time
+    // may share it. False if there is no room.
     bool plan(std::size_t answer);
 
     // Runs `batch` images (channels, height, width). Several threads may call it at once. Signs are answered as +1 and

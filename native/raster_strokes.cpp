@@ -106,17 +106,17 @@ void rasterize_strokes(const float* points, const std::int64_t* stroke_ends, std
     std::fill(out, out + raster.size * raster.size, std::uint8_t{0});
     const double side = static_cast<double>(raster.size);
     const double width = raster.pen * side;
-    const Placement place(points, static_cast<std::size_t>(stroke_ends[strokes - 1]), side,
-                          side * (1 - 2 * raster.margin) - width);
+    const Placement placed(points, static_cast<std::size_t>(stroke_ends[strokes - 1]), side,
+                           side * (1 - 2 * raster.margin) - width);
     const Pen pen(static_cast<float>(width / 2), raster.size, out);
 
     std::int64_t begin = 0;
     for (std::size_t stroke = 0; stroke < strokes; ++stroke) {
         const std::int64_t end = stroke_ends[stroke];
-        Point from = place(points + 2 * begin);
+        Point from = placed(points + 2 * begin);
         if (end - begin == 1) pen.draw(from, from);
         for (std::int64_t i = begin + 1; i < end; ++i) {
-            const Point to = place(points + 2 * i);
+            const Point to = placed(points + 2 * i);
             if (i + 1 < end && std::fabs(to.x - from.x) < kShortStep && std::fabs(to.y - from.y) < kShortStep) continue;
             pen.draw(from, to);
             from = to;

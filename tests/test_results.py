@@ -35,7 +35,7 @@ def test_every_run_has_its_row() -> None:
 def test_the_readme_shows_table_2() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     tables = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    start = next(place for place, row in enumerate(tables) if row[0] == "top-1 in percent")
+    start = next(position for position, row in enumerate(tables) if row[0] == "top-1 in percent")
     variants = [{name: variant for variant, name in VARIANTS.items()}[heading] for heading in tables[start][2:]]
     shown = tables[start + 2 : start + 9]
     runs = json.loads((ROOT / "docs" / "results" / "paper" / "table2.json").read_text())["runs"]

@@ -16,7 +16,7 @@ class Settings:
     word: Literal["cat", "dog", "sun"] = "cat"
     views: Literal[1, 10] = 1
     fast: bool = False
-    place: str | None = None
+    folder: str | None = None
     names: list[str] | None = None
     span: Annotated[tuple[float, float], Within(0, 2)] = (0, 1)
 
@@ -26,7 +26,16 @@ class Settings:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"share": 1}, {"rounds": 9}, {"word": "sun"}, {"views": 10}, {"fast": True}, {"place": "x"}, {"names": ["a"]}],
+    [
+        {},
+        {"share": 1},
+        {"rounds": 9},
+        {"word": "sun"},
+        {"views": 10},
+        {"fast": True},
+        {"folder": "x"},
+        {"names": ["a"]},
+    ],
 )
 def test_what_a_field_allows_passes(settings: dict[str, Any]) -> None:
     made = Settings(**settings)
@@ -47,7 +56,7 @@ def test_what_a_field_allows_passes(settings: dict[str, Any]) -> None:
         ({"views": 5}, "the test's views must be 1 or 10, not 5."),
         ({"views": True}, "the test's views must be 1 or 10, not True."),
         ({"fast": 1}, "the test's fast must be true or false, not 1."),
-        ({"place": 7}, "the test's place must be text, not 7."),
+        ({"folder": 7}, "the test's folder must be text, not 7."),
         ({"names": "cat"}, "the test's names must be a list of names, not 'cat'."),
         ({"names": ["cat", 3]}, "the test's names must be a list of names, not ['cat', 3]."),
         ({"span": [0, 3]}, "the test's span must be two numbers from 0 to 2, the smaller first, not [0, 3]."),

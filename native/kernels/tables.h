@@ -1,5 +1,5 @@
-// The table of a convolution of signs: for two places, with bits a and b in 4 channels, popcount(a ^ w) + 16 popcount(b
-// ^ w) for w = 0 .. 15. Padding counts 2 whatever w is. Each file that includes this has one of its own.
+// The table of a convolution of signs: for two positions, with bits a and b in 4 channels, popcount(a ^ w) + 16
+// popcount(b ^ w) for w = 0 .. 15. Padding counts 2 whatever w is. Each file that includes this has one of its own.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace dabnet {
 namespace {
 
-constexpr int kStates = 17;  // of 4 channels at a place: their bits, or padding
+constexpr int kStates = 17;  // of 4 channels at a position: their bits, or padding
 
 struct Tables {
     alignas(64) std::uint8_t rows[kStates * kStates][16];

@@ -97,7 +97,7 @@ def test_what_cannot_be_calibrated_is_one_sentence(run: Path, capsys: pytest.Cap
         return errors
 
     assert "is not a run's folder: give one, or leave out --calibrate" in refusal(run / "best.safetensors")
-    assert "no place for a temperature" in refusal(run, "--format", "onnx")
+    assert "cannot hold a temperature" in refusal(run, "--format", "onnx")
     (run.parent / "set.parquet").unlink()
     assert "are not there any more: put them back, or leave out --calibrate" in refusal(run)
 

@@ -268,12 +268,12 @@ def fitting(rng: random.Random) -> int:
     return rng.choice(rng.choice([TINY, TINY, SMALL, LARGE]))
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
+def slots(value: Any) -> Iterator[tuple[Any, Any]]:
     """Walk over everything in JSON, as containers and keys."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key
-        yield from places(value[key])
+        yield from slots(value[key])
 
 
 TYPES = {"uint8": "U8", "int8": "I8", "float32": "F32"}
@@ -336,7 +336,7 @@ def draw_array(rng: random.Random, node: Node, name: str, given: Shape) -> NDArr
 
 
 def change_any_value(rng: random.Random, parts: Parts) -> None:
-    container, key = rng.choice(list(places(parts.about)))
+    container, key = rng.choice(list(slots(parts.about)))
     container[key] = number(rng)
 
 
@@ -512,7 +512,7 @@ def nest_deeply(rng: random.Random, parts: Parts) -> None:
     if rng.random() < 0.1:
         parts.about = "nested"
     else:
-        container, key = rng.choice(list(places(parts.about)))
+        container, key = rng.choice(list(slots(parts.about)))
         container[key] = "nested"
 
 
@@ -535,7 +535,7 @@ def write_odd_json(rng: random.Random, parts: Parts) -> None:
         "\ufeff",
     ]
     parts.replaced["odd"] = rng.choice(texts)
-    container, key = rng.choice(list(places(parts.about)))
+    container, key = rng.choice(list(slots(parts.about)))
     container[key] = "odd"
 
 

@@ -326,7 +326,7 @@ SETTINGS = {
     "pool_above": (graph(node("max_pool", padding=[1, 0, 0, 0])), "nothing but padding across its height"),
     "pool_to_the_right": (graph(node("avg_pool", padding=[0, 0, 0, 2], kernel=[1, 2])), "padding across its width"),
     "pool_between": (graph(node("max_pool", kernel=[1, 2], dilation=[1, 6], padding=[0, 2, 0, 1])), "its width"),
-    "pool_of_too_many_places": (graph(node("max_pool", padding=[0, 65_535, 0, 65_535])), "would make a width of"),
+    "pool_of_too_many_positions": (graph(node("max_pool", padding=[0, 65_535, 0, 65_535])), "would make a width of"),
     "count_padding_of_2": (graph(node("avg_pool", count_padding=2)), "count_padding is 0 or 1, not 2"),
     "no_parts": (graph(node("adaptive_avg_pool", size=[0, 1])), "would make 1x0x1"),
     "low_above_high": (graph(node("clamp", low=1, high=0)), r"it cannot clamp to \[1.0, 0.0\]"),

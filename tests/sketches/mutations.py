@@ -126,8 +126,8 @@ def change_picture(random: random.Random) -> bytes:
     if kind == b"IDAT" and random.random() < 0.5:
         content = zlib.compress(change_bytes(zlib.decompress(content), random))
     elif kind == b"IHDR":
-        place, value = random.randrange(13), random.choice((0, 1, 2, 3, 4, 6, 8, 16, 40, 255))
-        content = content[:place] + bytes([value]) + content[place + 1 :]
+        position, value = random.randrange(13), random.choice((0, 1, 2, 3, 4, 6, 8, 16, 40, 255))
+        content = content[:position] + bytes([value]) + content[position + 1 :]
     else:
         content = change_bytes(content, random)
     chunks[at] = (kind, content)

@@ -117,9 +117,9 @@ def test_every_condition_leaves_most_drawings_right() -> None:
     names = ["apple.json", "cactus.json", "hourglass.json", "key.svg", "snowman.png", "umbrella.json"]
     for number, (condition, take) in enumerate(CONDITIONS.items()):
         guesses = []
-        for place, name in enumerate(names):
-            rng = np.random.default_rng([number, place])
-            pen = list(PENS.values())[(number + place) % len(PENS)]
+        for column, name in enumerate(names):
+            rng = np.random.default_rng([number, column])
+            pen = list(PENS.values())[(number + column) % len(PENS)]
             scene = Scene(read_sketch(EXAMPLES / name), pen, (900, 680), rng)
             guesses.append(recognizer.recognize(take(scene), top=1)[0][0] == name.partition(".")[0])
         right[condition] = sum(guesses)

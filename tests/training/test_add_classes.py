@@ -120,13 +120,13 @@ def test_classes_are_added_to_what_was_added(
 def test_the_rows_are_where_the_loss_is_least(seed: int, known: int) -> None:
     rng = torch.Generator().manual_seed(seed)
     weight, bias = torch.randn(5, 4, generator=rng, dtype=torch.float64), torch.zeros(5, dtype=torch.float64)
-    places = [-1, *range(known)]
+    old_rows = [-1, *range(known)]
     made_up, labels = torch.randn(5 * 6, 4, generator=rng, dtype=torch.float64), torch.arange(5).repeat_interleave(6)
-    targets = torch.arange(len(places)).repeat_interleave(3)
+    targets = torch.arange(len(old_rows)).repeat_interleave(3)
     views = torch.randn(2, len(targets), 4, generator=rng, dtype=torch.float64)
     scribbles = torch.randn(4, 4, generator=rng, dtype=torch.float64)
     temperature, decay = 0.7, 0.1
-    head = Head(weight, bias, places, temperature)
+    head = Head(weight, bias, old_rows, temperature)
     rows, biases = (
         tensor.requires_grad_() for tensor in head.learn(Lesson(views, targets, made_up, labels, scribbles), decay)
     )
@@ -136,11 +136,11 @@ def test_the_rows_are_where_the_loss_is_least(seed: int, known: int) -> None:
     grown_bias = torch.cat([bias, torch.zeros(1)]).index_copy(0, columns, biases)
     old = F.cross_entropy((made_up @ grown.T + grown_bias) / temperature, labels) * 5
     new = F.cross_entropy((views.flatten(0, 1) @ grown.T + grown_bias) / temperature, columns[targets.repeat(2)])
-    start = torch.zeros_like(rows).index_copy(0, torch.arange(1, len(places)), weight[:known])
+    start = torch.zeros_like(rows).index_copy(0, torch.arange(1, len(old_rows)), weight[:known])
     far = ((rows - start) * made_up.std(dim=0) / temperature).square().sum()
     shares = ((scribbles @ grown.T + grown_bias) / temperature).softmax(dim=1)
     nothing = -(1 - shares[:, columns].sum(dim=1)).log().sum() / 6
-    loss = (old + nothing) / len(places) + new + decay / 2 * far
+    loss = (old + nothing) / len(old_rows) + new + decay / 2 * far
     # The bias is free: what moves it, the rows' gradient does not see.
     slope = torch.autograd.grad(loss, biases, retain_graph=True)[0]
     assert slope.abs().max() < 1e-3

@@ -161,7 +161,7 @@ def test_deforming_moves_points_as_far_as_asked_smoothly_and_never_further_than_
     assert np.abs(moves[:, 20:] - moves[:, :21]).max() > 2 * 0.04
 
 
-def test_deforming_is_the_same_at_any_scale_and_place() -> None:
+def test_deforming_is_the_same_at_any_scale_and_position() -> None:
     sketch = scribble(3)
     assert sketch.points is not None
     assert sketch.ends is not None
@@ -268,7 +268,7 @@ def test_half_of_many_images_are_flipped() -> None:
 @pytest.mark.parametrize("degrees", [10.0, -35.0, 90.0])
 def test_a_rotated_image_is_the_image_of_the_rotated_drawing(degrees: float) -> None:
     def draw(turn: float) -> Tensor:
-        # A circle around the drawing, so that the rasterizer fits it into the same place however it is turned.
+        # A circle around the drawing, so that the rasterizer fits it into the same box however it is turned.
         circle = np.exp(2j * np.pi * np.linspace(0, 1, 721))
         inside = np.array([-0.6 - 0.5j, 0.7 - 0.4j, 0.1 + 0.1j, 0.2 + 0.8j, -0.5 + 0.6j])
         turned = [points * np.exp(-1j * np.deg2rad(turn)) for points in (circle, inside)]  # y points down

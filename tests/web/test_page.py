@@ -68,11 +68,11 @@ def page(request: pytest.FixtureRequest, browser: Browser, server: Server) -> It
 def draw(page: Page, stroke: Stroke) -> None:
     box = page.locator("#canvas").bounding_box()
     assert box is not None
-    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in stroke]
-    page.mouse.move(*places[0])
+    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in stroke]
+    page.mouse.move(*points[0])
     page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=4)
+    for point in points[1:]:
+        page.mouse.move(*point, steps=4)
     page.mouse.up()
 
 
@@ -216,12 +216,12 @@ def test_every_control_has_a_name(page: Page) -> None:
 
 def test_nothing_moves_when_guesses_come_and_nothing_is_wider_than_the_screen(page: Page) -> None:
     everything = "[...document.querySelectorAll('section, #guesses li, footer, button')]"
-    places = f"{everything}.map((element) => element.getBoundingClientRect().y)"
-    before = page.evaluate(places)
+    positions = f"{everything}.map((element) => element.getBoundingClientRect().y)"
+    before = page.evaluate(positions)
     for stroke in HOUSE:
         draw(page, stroke)
         wait_for_guesses(page)
-        assert page.evaluate(places) == before
+        assert page.evaluate(positions) == before
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     small = page.evaluate(
         "[...document.querySelectorAll('button, .switch, .pen')].map((e) => e.getBoundingClientRect().height)"

@@ -76,7 +76,7 @@ def optimal_split(
     `low_counts[0]` and at most `low_counts[1]` weights (int64, (filters,)); where equal weights leave none, all splits
     are searched.
     `layer` is a name for the error that a NaN or an infinite weight raises. `binary`, an array like `w` in one piece,
-    is filled with the two values: each weight's place gets `alpha` or `beta`.
+    is filled with the two values: `alpha` or `beta` for each weight.
 
     >>> s = optimal_split(np.array([[-1.0, 0.5, 3.0, 3.5]], dtype=np.float32))
     >>> float(s.alpha[0]), float(s.beta[0]), s.mask[0].tolist(), int(s.k[0])
@@ -109,9 +109,9 @@ def optimal_split(
 
 def nonfinite(filter_index: int, layer: str) -> NonFiniteError:
     """Say which filter holds a NaN or an infinity, and in which layer where that is known."""
-    place = f"filter {filter_index}" + (f" of layer '{layer}'" if layer else "")
+    where = f"filter {filter_index}" + (f" of layer '{layer}'" if layer else "")
     return NonFiniteError(
-        f"{place} holds a NaN or an infinite weight and cannot be binarized: "
+        f"{where} holds a NaN or an infinite weight and cannot be binarized: "
         "lower the learning rate, or load weights that are finite."
     )
 

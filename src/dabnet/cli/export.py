@@ -62,7 +62,7 @@ def export(
     With --calibrate it holds a temperature that makes its probabilities fit how often it is right.
     """
     if calibrate and format is Format.ONNX:
-        raise InputError("an ONNX file has no place for a temperature: leave out --calibrate, or --format onnx.")
+        raise InputError("an ONNX file cannot hold a temperature: leave out --calibrate, or --format onnx.")
     trained = load_model(model)
     size = (1, trained.raster.size, trained.raster.size)
     packed = lower(trained.net, size, trained.classes, trained.raster.to_dict()).model

@@ -85,8 +85,8 @@ def _choose(
     if not len(rows):
         raise InputError(f"'{data}' has no sketch in fold {fold}.")
     rows = np.random.default_rng(0).permutation(rows)[:count]
-    places = {name: place for place, name in enumerate(classes)}
-    labels = np.array([places.get(found.classes[label], -1) for label in found.labels[rows]])
+    numbers = {name: number for number, name in enumerate(classes)}
+    labels = np.array([numbers.get(found.classes[label], -1) for label in found.labels[rows]])
     return found.read(rows), labels if (labels >= 0).any() else None
 
 

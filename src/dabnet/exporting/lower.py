@@ -52,8 +52,8 @@ def lower(
         start = Step(Node, [], Source(next(iter(graph.graph.nodes)).name), "")
         last = Walk(graph, start).run()
     order = _join(last)
-    places = {step: place for place, step in enumerate([start, *order])}
-    nodes = tuple(_finish(step, [places[before] for before in step.inputs]) for step in order)
+    numbers = {step: number for number, step in enumerate([start, *order])}
+    nodes = tuple(_finish(step, [numbers[before] for before in step.inputs]) for step in order)
     if not nodes:
         raise UnsupportedError("the network gives back what it gets: there is nothing to pack.")
     packed = Model(size, nodes, tuple(labels), raster)

@@ -58,10 +58,10 @@ class Value(NamedTuple):
 
 
 class Graph:
-    """The file's operators and constants while they are written; `place` starts their names."""
+    """The file's operators and constants while they are written; `scope` begins their names."""
 
     def __init__(self) -> None:
-        self.place = ""
+        self.scope = ""
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
         self._uses: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class Graph:
         """Add one real number as a constant."""
         return self.constant(name, np.array(value, dtype=np.float32))
 
-    def a_channel(self, name: str, values: NDArray[Any] | None) -> str:
+    def per_channel(self, name: str, values: NDArray[Any] | None) -> str:
         """Add a constant with one number per channel, shaped to meet maps."""
         assert values is not None
         return self.constant(name, values.reshape(-1, 1, 1))
@@ -97,7 +97,7 @@ class Graph:
         return self.add("Pad", x, sides, self.number("pad_value", number))
 
     def _name(self, word: str) -> str:
-        name = f"{self.place}/{word}"
+        name = f"{self.scope}/{word}"
         self._uses[name] += 1
         return name if self._uses[name] == 1 else f"{name}_{self._uses[name]}"
 
@@ -112,7 +112,7 @@ def to_onnx(model: Model) -> bytes:
     graph = Graph()
     values = [Value("sketches", model.shapes[0])]
     for at, node in enumerate(model.nodes):
-        graph.place = f"{at}.{node.name or node.OP}"
+        graph.scope = f"{at}.{node.name or node.OP}"
         name = _WRITERS[type(node)](graph, node, *(values[i] for i in node.inputs))
         values.append(Value(name, model.shapes[at + 1]))
     graph.nodes.append(helper.make_node("Flatten", [values[-1].name], ["logits"], name="logits", axis=1))
@@ -180,13 +180,13 @@ def _sign(graph: Graph, node: Sign, x: Value) -> str:
     threshold = np.zeros(channels, dtype=np.float32) if node.threshold is None else node.threshold
     flip = np.zeros(channels, dtype=np.bool_) if node.flip is None else unpack(node.flip, channels)
     above = np.where(flip, np.float32(-1), np.float32(1))
-    reached = graph.add("GreaterOrEqual", x.name, graph.a_channel("threshold", threshold))
-    return graph.add("Where", reached, graph.a_channel("above", above), graph.a_channel("below", -above))
+    reached = graph.add("GreaterOrEqual", x.name, graph.per_channel("threshold", threshold))
+    return graph.add("Where", reached, graph.per_channel("above", above), graph.per_channel("below", -above))
 
 
 def _affine(graph: Graph, node: Affine, x: Value) -> str:
-    scaled = graph.add("Mul", x.name, graph.a_channel("scale", node.scale))
-    return graph.add("Add", scaled, graph.a_channel("shift", node.shift))
+    scaled = graph.add("Mul", x.name, graph.per_channel("scale", node.scale))
+    return graph.add("Add", scaled, graph.per_channel("shift", node.shift))
 
 
 def _relu(graph: Graph, _: Relu, x: Value) -> str:
@@ -198,7 +198,7 @@ def _clamp(graph: Graph, node: Clamp, x: Value) -> str:
 
 
 def _prelu(graph: Graph, node: PRelu, x: Value) -> str:
-    return graph.add("PRelu", x.name, graph.a_channel("slope", node.slope))
+    return graph.add("PRelu", x.name, graph.per_channel("slope", node.slope))
 
 
 def _max_pool(graph: Graph, node: MaxPool, x: Value) -> str:
@@ -225,19 +225,21 @@ def _avg_pool_by_conv(graph: Graph, node: AvgPool, x: Value) -> str:
 
 def _counts(node: AvgPool, shape: Shape) -> NDArray[np.float32]:
     """Return what each window's sum is divided by: (height, width)."""
-    places = node.positions(shape)
+    positions = node.positions(shape)
     if node.count_padding:
-        return np.full(places, node.kernel[0] * node.kernel[1], dtype=np.float32)
+        return np.full(positions, node.kernel[0] * node.kernel[1], dtype=np.float32)
     rows, columns = (
-        _taps_inside(size, places[axis], node.kernel[axis], node.stride[axis], node.padding[axis], node.dilation[axis])
+        _taps_inside(
+            size, positions[axis], node.kernel[axis], node.stride[axis], node.padding[axis], node.dilation[axis]
+        )
         for axis, size in enumerate((shape.height, shape.width))
     )
     return rows[:, None] * columns
 
 
-def _taps_inside(size: int, places: int, kernel: int, stride: int, pad: int, dilation: int) -> NDArray[np.float32]:
-    """Count the taps of each place of a window that are no padding, along one axis."""
-    taps = np.arange(places)[:, None] * stride - pad + np.arange(kernel) * dilation
+def _taps_inside(size: int, positions: int, kernel: int, stride: int, pad: int, dilation: int) -> NDArray[np.float32]:
+    """Count the taps of each position of a window that are no padding, along one axis."""
+    taps = np.arange(positions)[:, None] * stride - pad + np.arange(kernel) * dilation
     counts: NDArray[np.float32] = np.sum((taps >= 0) & (taps < size), axis=1, dtype=np.float32)
     return counts
 

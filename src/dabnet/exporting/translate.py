@@ -109,10 +109,10 @@ class Walk:
         """Return the error that says what of `node` has no packed twin."""
         return UnsupportedError(f"'{_name(node)}' {what}, and packed models cannot do that.")
 
-    def argument(self, node: fx.Node, place: int, name: str, default: Any) -> Any:
-        """Return an argument of a call, by its place or by its name."""
-        if len(node.args) > place:
-            return node.args[place]
+    def argument(self, node: fx.Node, position: int, name: str, default: Any) -> Any:
+        """Return an argument of a call, by its position or by its name."""
+        if len(node.args) > position:
+            return node.args[position]
         return node.kwargs.get(name, default)
 
 
@@ -306,9 +306,11 @@ def _pool(
     after = list(padding)
     if ceil_mode:
         # Windows that begin on the map may end beyond its padding.
-        for axis, (size, places) in enumerate(zip(_shape_before(node)[1:], cast("Any", _shape(node))[1:], strict=True)):
+        for axis, (size, positions) in enumerate(
+            zip(_shape_before(node)[1:], cast("Any", _shape(node))[1:], strict=True)
+        ):
             span = dilation[axis] * (kernel[axis] - 1) + 1
-            after[axis] = max(0, (places - 1) * stride[axis] + span - size - padding[axis])
+            after[axis] = max(0, (positions - 1) * stride[axis] + span - size - padding[axis])
     if settings.get("count_padding") and any(beyond > pad for beyond, pad in zip(after, padding, strict=True)):
         raise walk.unsupported(node, "counts padding in means over windows that end beyond it")
     return _one_to_one(

@@ -32,7 +32,7 @@ class Network(nn.Module):
         self.input_size: int = settings.input_size
 
     def finish(self) -> None:
-        """Name the binary layers by their place in the network, and start all weights.
+        """Name the binary layers by their path in the network, and start all weights.
 
         Convolutions start as Kaiming normal by fan out, as the paper's code does, norms as 1 and 0. The linear layer
         starts by fan in, so that the first logits are of size 1 for any number of classes. Layers with binary weights

@@ -97,7 +97,7 @@ def binarize_(
     if not converted and not skip:
         reasons = "; ".join(f"'{name}': {reason}" for name, reason in left_alone.items())
         warnings.warn(f"binarize_ made nothing binary ({reasons or 'there are no layers with weights'}).", stacklevel=2)
-    order = {name: place for place, (name, _) in enumerate(module.named_modules())}
+    order = {name: position for position, (name, _) in enumerate(module.named_modules())}
     return Converted(converted, {name: left_alone[name] for name in sorted(left_alone, key=order.__getitem__)})
 
 

@@ -71,7 +71,7 @@ def _unpack(node: Node, shape: Shape) -> Arrays:
         signs = signs.reshape(node.filters, *node.kernel, -1)
         arrays["weight"] = torch.from_numpy(signs)
         del arrays["bits"]
-        if not shape.is_signs:  # then the two values take the place of the signs, and all is as with real weights
+        if not shape.is_signs:  # then the weights are the two values themselves, as if they were real
             middle = arrays.pop("middle", torch.zeros(node.filters))
             arrays["weight"] = arrays.pop("scale")[:, None, None, None] * arrays["weight"] + middle[:, None, None, None]
     if isinstance(node, Conv) and node.int8 is not None:

@@ -168,7 +168,7 @@ def _(node: Flatten, x: Value) -> Value:
 
 
 def windows(node: Windowed, x: Value, pad: float) -> Value:
-    """Return what lies under each place of a window: (N, height, width, kernel height, kernel width, channels)."""
+    """Return what lies under each position of a window: (N, height, width, kernel height, kernel width, channels)."""
     top, left, bottom, right = node.padding
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad)
     rows = _taps(padded.shape[1], node.kernel[0], node.stride[0], node.dilation[0])
@@ -178,9 +178,9 @@ def windows(node: Windowed, x: Value, pad: float) -> Value:
 
 
 def _taps(size: int, kernel: int, stride: int, dilation: int) -> NDArray[Any]:
-    """Return the indices under each place of a window, (places, kernel)."""
-    places = (size - dilation * (kernel - 1) - 1) // stride + 1
-    return np.arange(places)[:, None] * stride + np.arange(kernel) * dilation
+    """Return the indices under each position of a window, (positions, kernel)."""
+    positions = (size - dilation * (kernel - 1) - 1) // stride + 1
+    return np.arange(positions)[:, None] * stride + np.arange(kernel) * dilation
 
 
 def _parts(node: AdaptiveAvgPool, x: Value, reduce: Callable[..., Value]) -> Value:

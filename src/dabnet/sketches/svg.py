@@ -75,11 +75,11 @@ def sketch_from_svg(data: bytes) -> Sketch:
     reader.read(data)
     if not reader.cubics:
         raise InputError("the SVG has no lines: it needs at least one path, line or shape.")
-    cubics = _transform(np.array(reader.cubics), np.repeat(reader.places, reader.counts, axis=0))
+    cubics = _transform(np.array(reader.cubics), np.repeat(reader.matrices, reader.counts, axis=0))
     return _flatten(cubics, np.array(reader.starts))
 
 
-class _Place(NamedTuple):
+class _Inherited(NamedTuple):
     """What an element hands down to those inside it."""
 
     matrix: NDArray[np.float64]
@@ -92,10 +92,10 @@ class _Reader:
     def __init__(self) -> None:
         self.cubics: list[Cubic] = []
         self.starts: list[int] = []  # the cubics that begin a stroke
-        self.places: list[NDArray[np.float64]] = []  # the matrix of each shape
+        self.matrices: list[NDArray[np.float64]] = []  # the matrix of each shape
         self.counts: list[int] = []  # the cubics of each shape
         self._elements = 0
-        self._open: list[_Place | None] = []  # of each open element; None if it is not drawn
+        self._open: list[_Inherited | None] = []  # of each open element; None if it is not drawn
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.specified_attributes = True  # a default in the document's DTD would make much of little
         self._parser.XmlDeclHandler = self._declare
@@ -133,45 +133,45 @@ class _Reader:
         is_drawn = namespace in ("", _NAMESPACE) and (name in _CONTAINERS or name in _SHAPES)
         if not self._open and not (is_drawn and name == "svg"):
             raise InputError(f"this XML file is not an SVG: it must start with the element svg, not {quote(name)}.")
-        outer = self._open[-1] if self._open else _Place(np.eye(3), {})
+        outer = self._open[-1] if self._open else _Inherited(np.eye(3), {})
         self._open.append(None)
         if outer is None or not is_drawn:
             return
-        place, style = outer.matrix, _read_style(attributes, outer.style)
+        matrix, style = outer.matrix, _read_style(attributes, outer.style)
         if style["display"] == "none" or (name in _SHAPES and _is_blank(style)):
             return
         try:
-            for matrix in _read_transform(attributes.get("transform", "")):
+            for step in _read_transform(attributes.get("transform", "")):
                 self._count_element()
                 with np.errstate(all="ignore"):  # what overflows is found when all is read
-                    place = place @ matrix
+                    matrix = matrix @ step
             if name in _SHAPES:
-                self._collect(draw_path(_to_path(name, attributes)), place)
+                self._collect(draw_path(_to_path(name, attributes)), matrix)
                 return
             if name == "svg" and len(self._open) > 1 and not attributes.keys().isdisjoint(("x", "y", "viewBox")):
                 raise InputError("this svg inside the svg has coordinates of its own: ungroup it first.")
         except InputError as problem:
             raise InputError(f"line {self._parser.CurrentLineNumber}: {problem}") from None
-        self._open[-1] = _Place(place, style)
+        self._open[-1] = _Inherited(matrix, style)
 
     def _count_element(self) -> None:
         self._elements += 1
         if self._elements > MAX_ELEMENTS:
             raise InputError(f"the SVG has more than {MAX_ELEMENTS:,} elements and transforms: simplify it first.")
 
-    def _collect(self, pen: Pen, place: NDArray[np.float64]) -> None:
+    def _collect(self, pen: Pen, matrix: NDArray[np.float64]) -> None:
         check_count(len(self.cubics) + len(pen.cubics))
         self.starts += [len(self.cubics) + start for start in pen.starts]
         self.cubics += pen.cubics
-        self.places.append(place)
+        self.matrices.append(matrix)
         self.counts.append(len(pen.cubics))
 
 
-def _transform(cubics: NDArray[np.complex128], places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _transform(cubics: NDArray[np.complex128], matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """From (cubics, 4) and a matrix (3, 3) for each to (cubics, 4, 2) in the coordinates of the whole drawing."""
     points = np.stack([cubics.real, cubics.imag, np.ones_like(cubics.real)], axis=-1)
     with np.errstate(all="ignore"):
-        moved: NDArray[np.float64] = np.einsum("cij,ckj->cki", places[:, :2], points)
+        moved: NDArray[np.float64] = np.einsum("cij,ckj->cki", matrices[:, :2], points)
         if not (np.abs(moved) < LARGEST**2).all():  # nor NaN
             raise InputError("the drawing's coordinates are too large once transformed: scale it down first.")
     return moved

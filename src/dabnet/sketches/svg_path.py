@@ -146,13 +146,15 @@ class Pen:
         handle = 4j / 3 * math.tan(angle / count / 4)
         start = -half - centre
 
-        def place(point: complex) -> complex:
+        def from_circle(point: complex) -> complex:
             point += centre
             return middle + turn * complex(rx * point.real, ry * point.imag)
 
         for i in range(count):
             a, b = (start * cmath.rect(1, angle * k / count) for k in (i, i + 1))
-            self._curve(place(a * (1 + handle)), place(b * (1 - handle)), end if i == count - 1 else place(b))
+            self._curve(
+                from_circle(a * (1 + handle)), from_circle(b * (1 - handle)), end if i == count - 1 else from_circle(b)
+            )
 
 
 def check_count(count: int) -> None:

@@ -59,7 +59,7 @@ def _curve(*points: Point) -> Stroke:
 
 @functools.cache
 def _curve_weights(points: int) -> NDArray[np.float64]:
-    """Say how much each point counts at each place along a Catmull-Rom curve; it has four places per point."""
+    """Return the weight of each point at each step along a Catmull-Rom curve, four steps per point."""
     t = np.arange(4)[:, None, None] / 4
     span, point = np.arange(points - 1), np.eye(points)
     here, there = point[span], point[span + 1]
@@ -131,8 +131,8 @@ def _boat(rng: Rng) -> list[Stroke]:
     if flag:
         strokes.append(_line((mast, -0.95), (mast - 0.22, -0.87), (mast, -0.8)))
     if waves:
-        places = _spread(-1.1, 1.1, int(rng.integers(7, 12)))
-        strokes.append(_curve(*((x, keel + 0.14 + 0.05 * (-1) ** i) for i, x in enumerate(places))))
+        positions = _spread(-1.1, 1.1, int(rng.integers(7, 12)))
+        strokes.append(_curve(*((x, keel + 0.14 + 0.05 * (-1) ** i) for i, x in enumerate(positions))))
     return strokes
 
 
@@ -342,8 +342,8 @@ def _mushroom(rng: Rng) -> list[Stroke]:
     side = ((stem, top), (stem, 0.6), (foot, 0.88))
     strokes.append(_curve(*((-x, y) for x, y in side), (0, 0.95), *side[::-1]))
     if spots:
-        places = ((-0.45, 0.35), (0.05, 0.65), (0.48, 0.3), (0.02, 0.2))[: rng.integers(2, 5)]
-        strokes += [_circle(rng, x * wide, brim - y * tall, rng.uniform(0.08, 0.15)) for x, y in places]
+        positions = ((-0.45, 0.35), (0.05, 0.65), (0.48, 0.3), (0.02, 0.2))[: rng.integers(2, 5)]
+        strokes += [_circle(rng, x * wide, brim - y * tall, rng.uniform(0.08, 0.15)) for x, y in positions]
     if ring:
         strokes.append(_curve((-stem, top + 0.2), (0, top + 0.3), (stem, top + 0.2)))
     return strokes
@@ -386,8 +386,8 @@ def _tree(rng: Rng) -> list[Stroke]:
     if ground:
         strokes.append(_line((-trunk - flare, 1), (trunk + flare, 1)))
     if fruit:
-        places = rng.uniform(-0.5, 0.5, (int(rng.integers(3, 6)), 2)).tolist()
-        strokes += [_circle(rng, x * wide, y * tall - 0.4, 0.07) for x, y in places]
+        positions = rng.uniform(-0.5, 0.5, (int(rng.integers(3, 6)), 2)).tolist()
+        strokes += [_circle(rng, x * wide, y * tall - 0.4, 0.07) for x, y in positions]
     return strokes
 
 

@@ -88,8 +88,8 @@ def add_classes(
     session = Session(model.part(find_features(model)), threads)
     seen = take_features(session, sketches, targets, rows, replace(recipe, epochs=views), progress)
 
-    places = [model.labels.index(name) if name in model.labels else -1 for name in names]
-    head = Head(weight, bias, places, model.temperature)
+    old_rows = [model.labels.index(name) if name in model.labels else -1 for name in names]
+    head = Head(weight, bias, old_rows, model.temperature)
     scribbles = take_scribbles(session, recipe)
     lesson = Lesson(seen, torch.from_numpy(targets[rows]), *features.sample(MADE_UP, recipe.seed), scribbles)
     decay = recipe.weight_decay or DECAY
@@ -98,13 +98,13 @@ def add_classes(
     held = head.answer_held_back(lesson, decay, shift, recipe.seed)
     weight, bias = head.grow(learnt, shift)
 
-    labels = (*model.labels, *(name for name, place in zip(names, places, strict=True) if place < 0))
+    labels = (*model.labels, *(name for name, old_row in zip(names, old_rows, strict=True) if old_row < 0))
     known = tuple(name for name in names if name in model.labels)
     answers = held.argmax(dim=1)
     own = held[:, head.columns]
     return Added(
         replace_head(model, weight, bias, labels),
-        extend_features(features, labels, lesson, places),
+        extend_features(features, labels, lesson, old_rows),
         labels[len(model.labels) :],
         known,
         len(rows),
@@ -175,9 +175,9 @@ def replace_head(model: Model, weight: Tensor, bias: Tensor, labels: Sequence[st
 
 
 def extend_features(
-    features: ClassFeatures, labels: Sequence[str], lesson: Lesson, places: Sequence[int]
+    features: ClassFeatures, labels: Sequence[str], lesson: Lesson, old_rows: Sequence[int]
 ) -> ClassFeatures:
     """Return the features of a model's old and new classes; those of old ones stay."""
-    means = [lesson.views[0, lesson.targets == row].mean(dim=0) for row, place in enumerate(places) if place < 0]
+    means = [lesson.views[0, lesson.targets == row].mean(dim=0) for row, old_row in enumerate(old_rows) if old_row < 0]
     added = [mean.numpy().astype(np.float32)[None] for mean in means]
     return replace(features, labels=tuple(labels), means=np.concatenate([features.means, *added]))

@@ -22,7 +22,7 @@ CELLS = 3
 NODES = CELLS + 3
 """Control points per side."""
 STRENGTHS = (0.0, 0.15)
-"""What a strength may be; more could move all points of a drawing to one place."""
+"""What a strength may be; more could move all points of a drawing to one point."""
 
 # The integral of B^2 is 151/315. If d_kl is uniform in a square of half side a, then the root mean square of |d(u, v)|
 # is a 151/315 sqrt(2/3), and this is a for a root mean square of 1.

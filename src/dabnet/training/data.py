@@ -55,9 +55,9 @@ def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
             raise InputError(f"'{sketches.path}' has no class '{name}'.{suggest(name, sketches.classes)}")
     if len(set(classes)) < 2:
         raise InputError(f"a training needs at least two classes, and '{sketches.path}' gives {len(set(classes))}.")
-    places = np.full(len(sketches.classes), -1)
-    places[[sketches.classes.index(name) for name in classes]] = np.arange(len(classes))
-    labels = places[sketches.labels]
+    numbers = np.full(len(sketches.classes), -1)
+    numbers[[sketches.classes.index(name) for name in classes]] = np.arange(len(classes))
+    labels = numbers[sketches.labels]
     folds = sorted({*sketches.folds.tolist()} - {TRAIN_ONLY})
     if fold not in folds or len({*sketches.folds.tolist()}) < 2:
         raise InputError(f"'{sketches.path}' has no fold {fold} to test on: it has {', '.join(map(str, folds))}.")

@@ -48,25 +48,25 @@ class Lesson(NamedTuple):
 class Head:
     """A last layer that gets rows for more classes."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, places: Sequence[int], temperature: float) -> None:
-        """Take weight (classes, features) and bias; `places` has the number of each class that it knows, or -1."""
-        self.weight, self.bias, self.places, self.temperature = weight, bias, places, temperature
-        new = iter(range(len(weight), len(weight) + len(places)))
-        self.columns = [place if place >= 0 else next(new) for place in places]
+    def __init__(self, weight: Tensor, bias: Tensor, old_rows: Sequence[int], temperature: float) -> None:
+        """Take weight (classes, features) and bias; `old_rows` has the number of each class that it knows, or -1."""
+        self.weight, self.bias, self.old_rows, self.temperature = weight, bias, old_rows, temperature
+        new = iter(range(len(weight), len(weight) + len(old_rows)))
+        self.columns = [old_row if old_row >= 0 else next(new) for old_row in old_rows]
         """The number of each class among all of them."""
 
     def learn(self, lesson: Lesson, decay: float) -> tuple[Tensor, Tensor]:
         """Return rows (classes given, features) and biases for the given classes."""
-        classes = len(self.places)
+        classes = len(self.old_rows)
         mean, deviation = lesson.made_up.mean(dim=0), lesson.made_up.std(dim=0)
         deviation[deviation < 1e-6] = 1
         views = lesson.views.flatten(0, 1)
-        rest = [number for number in range(len(self.weight)) if number not in self.places]
+        rest = [number for number in range(len(self.weight)) if number not in self.old_rows]
         # What stays as it is counts only by its sum: one column stands for all of it, and the given classes follow.
         targets = torch.zeros(len(self.weight), dtype=torch.int64)
-        for row, place in enumerate(self.places):
-            if place >= 0:
-                targets[place] = row + 1
+        for row, old_row in enumerate(self.old_rows):
+            if old_row >= 0:
+                targets[old_row] = row + 1
         inputs = torch.cat([lesson.made_up, lesson.scribbles, views])
         nothing = torch.zeros(len(lesson.scribbles), dtype=torch.int64)
         given = lesson.targets.repeat(len(lesson.views))
@@ -98,19 +98,19 @@ class Head:
 
     def _start(self, mean: Tensor, deviation: Tensor, level: float) -> tuple[Tensor, Tensor]:
         """Return the rows and biases that learning starts from, for features of mean 0 and deviation 1."""
-        rows = torch.zeros(len(self.places), self.weight.shape[1], dtype=torch.float64)
+        rows = torch.zeros(len(self.old_rows), self.weight.shape[1], dtype=torch.float64)
         biases = torch.full((len(rows),), level - math.log(len(self.weight)), dtype=torch.float64)
-        for row, place in enumerate(self.places):
-            if place >= 0:
-                rows[row] = self.weight[place] * deviation / self.temperature
-                biases[row] = (self.bias[place] + self.weight[place] @ mean) / self.temperature
+        for row, old_row in enumerate(self.old_rows):
+            if old_row >= 0:
+                rows[row] = self.weight[old_row] * deviation / self.temperature
+                biases[row] = (self.bias[old_row] + self.weight[old_row] @ mean) / self.temperature
         return rows, biases
 
     def balance(self, learnt: tuple[Tensor, Tensor], made_up: Tensor, labels: Tensor) -> tuple[float, float]:
         """Return what to add to the new classes' logits, and the share of old drawings that this costs in all."""
         logits = made_up @ self.weight.T + self.bias
         was_right = logits.argmax(dim=1) == labels
-        new = [row for row, place in enumerate(self.places) if place < 0]
+        new = [row for row, old_row in enumerate(self.old_rows) if old_row < 0]
         if not new:
             return 0.0, self._cost(learnt, 0.0, made_up, labels, was_right)
         rivals = (made_up @ learnt[0][new].T + learnt[1][new]).amax(dim=1)
@@ -129,7 +129,7 @@ class Head:
 
     def grow(self, learnt: tuple[Tensor, Tensor], shift: float) -> tuple[Tensor, Tensor]:
         """Return weight and bias of the layer for all classes."""
-        more = sum(place < 0 for place in self.places)
+        more = sum(old_row < 0 for old_row in self.old_rows)
         weight, bias = (torch.cat([old, old.new_zeros(more, *old.shape[1:])]) for old in (self.weight, self.bias))
         weight[self.columns] = learnt[0]
         bias[self.columns] = learnt[1]
@@ -139,7 +139,9 @@ class Head:
     def answer_held_back(self, lesson: Lesson, decay: float, shift: float, seed: int) -> Tensor:
         """Return the logits, (drawings, all classes), that each drawing gets from rows that did not see it."""
         parts = torch.from_numpy(stratified_folds(lesson.targets.numpy(), PARTS, seed))
-        logits = torch.empty(len(parts), len(self.bias) + sum(place < 0 for place in self.places), dtype=torch.float64)
+        logits = torch.empty(
+            len(parts), len(self.bias) + sum(old_row < 0 for old_row in self.old_rows), dtype=torch.float64
+        )
         for part in parts.unique():
             kept, held = parts != part, parts == part
             if not kept.any():  # a single drawing

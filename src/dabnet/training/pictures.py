@@ -184,11 +184,11 @@ def _draw_heat_map(evaluation: Evaluation) -> Figure:
     left.set(xlabel="guessed", ylabel="drawn")
 
     worst = evaluation.worst_confusions(WORST)
-    places = np.arange(len(worst))
-    bars = right.barh(places, [count for _, _, count in worst], color=_WRONG, height=0.7)
+    positions = np.arange(len(worst))
+    bars = right.barh(positions, [count for _, _, count in worst], color=_WRONG, height=0.7)
     right.bar_label(bars, padding=3, fontsize=9)
     pairs = [f"{_shorten(drawn)} → {_shorten(guessed)}" for drawn, guessed, _ in worst]
-    right.set_yticks(places, pairs, fontsize=9, parse_math=False)
+    right.set_yticks(positions, pairs, fontsize=9, parse_math=False)
     right.set_ylim(WORST - 0.4, -0.6)
     right.margins(x=0.1)
     right.set_title("Mistakes made most often: drawn → guessed" if worst else "No mistakes", fontsize=10)
@@ -246,12 +246,12 @@ def _draw_series(axes: Axes, series: dict[float, float], colour: Any, style: str
 
 def _name_layers(figure: Figure, layers: list[str], colours: NDArray[Any]) -> None:
     """Name the first, the middle and the last layer in a legend below the panels."""
-    places = {0: "first", len(layers) - 1: "last"}
+    positions = {0: "first", len(layers) - 1: "last"}
     if len(layers) > 2:
-        places[len(layers) // 2] = "middle"
+        positions[len(layers) // 2] = "middle"
     handles = [
-        Line2D([], [], color=colours[at], linewidth=3, label=f"{place} layer: {_shorten(layers[at])}")
-        for at, place in sorted(places.items())
+        Line2D([], [], color=colours[at], linewidth=3, label=f"{position} layer: {_shorten(layers[at])}")
+        for at, position in sorted(positions.items())
     ]
     legend = figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     for text in legend.get_texts():

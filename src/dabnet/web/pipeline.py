@@ -194,10 +194,10 @@ def _settle(batch: list[_Job], outcome: list[Any] | Exception) -> None:
     """Wake those who wait for a batch, all at once."""
 
     def wake() -> None:
-        for place, job in enumerate(batch):
+        for position, job in enumerate(batch):
             if job.future.done():  # nobody waits any more
                 continue
-            found = outcome if isinstance(outcome, Exception) else outcome[place]
+            found = outcome if isinstance(outcome, Exception) else outcome[position]
             if isinstance(found, Exception):
                 job.future.set_exception(found)
             else:

@@ -1,4 +1,4 @@
-"""What the server does for a request: a place in the queue, reading off the event loop, and a turn of the network."""
+"""What the server does for a request: a slot in the queue, reading off the event loop, and a turn of the network."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Service:
         begun = perf_counter()
         async with self._take_in(request) as (body, kind):
             top = _Top(request.query_params.get("top"))
-            with self._place():
+            with self._slot():
                 ran = await self._answer(lambda: self._read(body, kind, top), is_slow=kind != JSON)
         guesses = self.recognizer.rank(ran.chances, top.value)
         times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
@@ -95,7 +95,7 @@ class Service:
     async def draw(self, request: Request) -> bytes:
         """Return what the network would see of a request's drawing, as a PNG."""
         async with self._take_in(request) as (body, kind):
-            with self._place():
+            with self._slot():
                 read = self._pipeline.read
                 return await read(lambda: _to_png(self._read(body, kind, _Top(None))), is_slow=kind != JSON)
 
@@ -145,22 +145,22 @@ class Service:
 
     @asynccontextmanager
     async def _take_in(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:
-        """Take a body in; at once refuse what there is no place for."""
+        """Take a body in; refuse it at once if the queue is full."""
         kind = content_kind(request)
-        self._check_place()
+        self._check_queue()
         async with self._bodies.hold(request, kind) as body:
             yield body, kind
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        self._check_place()
+    def _slot(self) -> Iterator[None]:
+        self._check_queue()
         self.waiting += 1
         try:
             yield
         finally:
             self.waiting -= 1
 
-    def _check_place(self) -> None:
+    def _check_queue(self) -> None:
         if self.waiting >= self.limits.queue:
             raise busy(f"{self.waiting} drawings wait")
 
