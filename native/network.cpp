@@ -92,7 +92,7 @@ bool Network::plan(std::size_t answer) {
         if (!budget_.has_room(lines * kLine)) return false;
         offsets_.push_back(static_cast<std::size_t>(offset));
     }
-    for (const Step& step : steps_) scratch_bytes = std::max(scratch_bytes, step.layer->scratch_bytes());
+    for (const BoundLayer& step : steps_) scratch_bytes = std::max(scratch_bytes, step.layer->scratch_bytes());
     scratch_ = static_cast<std::size_t>(lines);
     lines += lines_of(scratch_bytes);
     for (int i = 0; i < threads_; ++i) {
@@ -182,7 +182,7 @@ void Network::run_together(const float* image, float* answers, const Borrowed& w
     }
     put_in(image, workspaces[0]);
     std::deque<WorkRanges> ranges;
-    for (const Step& step : steps_) {
+    for (const BoundLayer& step : steps_) {
         ranges.emplace_back(static_cast<std::size_t>(step.layer->pieces()), static_cast<std::size_t>(threads_));
     }
     const auto work = [&](int thread) {

@@ -97,7 +97,8 @@ class Network {
     double work() const { return work_; }
 
    private:
-    struct Step {
+    // A layer, and the numbers of the values that it takes and makes.
+    struct BoundLayer {
         std::unique_ptr<Layer> layer;
         std::vector<std::size_t> inputs;
         std::vector<std::size_t> outputs;
@@ -140,7 +141,7 @@ class Network {
     Budget budget_;
     double work_ = 0;
     std::vector<Shape> shapes_;
-    std::vector<Step> steps_;
+    std::vector<BoundLayer> steps_;
     std::size_t answer_ = 0;
     std::vector<std::size_t> offsets_;  // of each value in a workspace, in lines
     std::size_t scratch_ = 0;           // its offset

@@ -1,8 +1,8 @@
 """From a network in torch to the nodes of a packed model.
 
-torch.fx tells which modules and functions a sketch goes through; each becomes a step (`translate.py`), and then steps
-are joined: a norm after a convolution becomes part of its weights or scales, and whatever stands before a sign becomes
-part of its threshold (`thresholds.py`). Numbers stay float64 until the end.
+torch.fx tells which modules and functions a sketch goes through; each becomes the draft of a node (`translate.py`).
+Then drafts are merged: a batch norm after a convolution becomes part of its weights or scales, and whatever stands
+before a sign becomes part of its threshold (`thresholds.py`). Numbers stay float64 until the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
-from dabnet.exporting.translate import MODULES, Source, Step, Walk
+from dabnet.exporting.translate import MODULES, NodeDraft, Origin, Walk
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.networks.packed import PackedNetwork
@@ -33,7 +33,7 @@ class Lowered(NamedTuple):
 
     model: Model
     graph: fx.GraphModule
-    sources: list[Source]
+    origins: list[Origin]
     """Of every value, the input's first."""
 
 
@@ -49,15 +49,15 @@ def lower(
         raise UnsupportedError("the network is a packed model already: copy the file that it was loaded from.")
     with evaluating(net):
         graph = _trace(net, size)
-        start = Step(Node, [], Source(next(iter(graph.graph.nodes)).name), "")
+        start = NodeDraft(Node, [], Origin(next(iter(graph.graph.nodes)).name), "")
         last = Walk(graph, start).run()
-    order = _join(last)
-    numbers = {step: number for number, step in enumerate([start, *order])}
-    nodes = tuple(_finish(step, [numbers[before] for before in step.inputs]) for step in order)
+    order = _merge(last)
+    numbers = {draft: number for number, draft in enumerate([start, *order])}
+    nodes = tuple(_make_node(draft, [numbers[before] for before in draft.inputs]) for draft in order)
     if not nodes:
         raise UnsupportedError("the network gives back what it gets: there is nothing to pack.")
     packed = Model(size, nodes, tuple(labels), raster)
-    return Lowered(packed, graph, [step.source for step in (start, *order)])
+    return Lowered(packed, graph, [draft.origin for draft in (start, *order)])
 
 
 def _check_size(input_size: Sequence[int]) -> tuple[int, int, int]:
@@ -72,7 +72,7 @@ class _Tracer(fx.Tracer):
 
 
 def _trace(net: nn.Module, size: tuple[int, int, int]) -> fx.GraphModule:
-    """Record what a sketch goes through, with the shape of every step."""
+    """Record what a sketch goes through, with the shape of every value."""
     if not any(True for _ in net.children()) or isinstance(net, BinaryLayer):
         net = nn.Sequential(net)  # a single layer, which is to be found as such
     try:
@@ -93,41 +93,41 @@ def _trace(net: nn.Module, size: tuple[int, int, int]) -> fx.GraphModule:
     return graph
 
 
-def _join(last: Step) -> list[Step]:
-    """Join steps that one node can do; return those that are left, in order."""
+def _merge(last: NodeDraft) -> list[NodeDraft]:
+    """Merge drafts that one node can do; return those that are left, in order."""
     order = _in_order(last)
-    uses = Counter(before for step in order for before in step.inputs)
-    replaced: dict[Step, Step] = {}
-    for step in order:
-        step.inputs = [replaced.get(before, before) for before in step.inputs]
-        if step.kind is Affine and step.inputs[0].kind is Conv and uses[step.inputs[0]] == 1:
-            replaced[step] = _fold_norm(step.inputs[0], step)
-            uses[replaced[step]] = uses[step]
+    uses = Counter(before for draft in order for before in draft.inputs)
+    replaced: dict[NodeDraft, NodeDraft] = {}
+    for draft in order:
+        draft.inputs = [replaced.get(before, before) for before in draft.inputs]
+        if draft.kind is Affine and draft.inputs[0].kind is Conv and uses[draft.inputs[0]] == 1:
+            replaced[draft] = _fold_norm(draft.inputs[0], draft)
+            uses[replaced[draft]] = uses[draft]
     last = replaced.get(last, last)
-    for step in _in_order(last):
-        if step.kind is Sign:
-            while (earlier := _before_sign(cast("Thresholds", step.thresholds), step.inputs[0])) is not None:
-                step.thresholds, step.inputs = earlier, step.inputs[0].inputs
+    for draft in _in_order(last):
+        if draft.kind is Sign:
+            while (earlier := _before_sign(cast("Thresholds", draft.thresholds), draft.inputs[0])) is not None:
+                draft.thresholds, draft.inputs = earlier, draft.inputs[0].inputs
     return _in_order(last)
 
 
-def _in_order(last: Step) -> list[Step]:
-    """Return the steps that `last` needs, each after those that it needs itself, without the input."""
-    order: dict[Step, None] = {}
+def _in_order(last: NodeDraft) -> list[NodeDraft]:
+    """Return the drafts that `last` needs, each after those that it needs itself, without the input."""
+    order: dict[NodeDraft, None] = {}
     stack = [(last, False)]
     while stack:
-        step, is_ready = stack.pop()
-        if step in order or step.kind is Node:
+        draft, is_ready = stack.pop()
+        if draft in order or draft.kind is Node:
             continue
         if is_ready:
-            order[step] = None
+            order[draft] = None
         else:
-            stack.append((step, True))
-            stack.extend((before, False) for before in reversed(step.inputs))
+            stack.append((draft, True))
+            stack.extend((before, False) for before in reversed(draft.inputs))
     return list(order)
 
 
-def _fold_norm(conv: Step, norm: Step) -> Step:
+def _fold_norm(conv: NodeDraft, norm: NodeDraft) -> NodeDraft:
     """Return a convolution that norms what it makes."""
     scale, shift = norm.numbers["scale"], norm.numbers["shift"]
     numbers = {
@@ -136,34 +136,34 @@ def _fold_norm(conv: Step, norm: Step) -> Step:
         if name != "bias"
     }
     numbers["bias"] = shift + scale * conv.numbers.get("bias", np.zeros_like(scale))
-    return replace(conv, numbers=numbers, source=norm.source)
+    return replace(conv, numbers=numbers, origin=norm.origin)
 
 
-def _before_sign(thresholds: Thresholds, step: Step) -> Thresholds | None:
-    """Return the thresholds of what goes into a step where these are of what comes out; None if there are none."""
-    if step.kind is Affine:
-        return thresholds.before_affine(step.numbers["scale"], step.numbers["shift"])
-    if step.kind is Relu:
+def _before_sign(thresholds: Thresholds, draft: NodeDraft) -> Thresholds | None:
+    """Return thresholds of a node's input that make the same signs as these of its output; None if there are none."""
+    if draft.kind is Affine:
+        return thresholds.before_affine(draft.numbers["scale"], draft.numbers["shift"])
+    if draft.kind is Relu:
         return thresholds.before_clamp(0, np.inf)
-    if step.kind is Clamp:
-        return thresholds.before_clamp(step.settings["low"], step.settings["high"])
-    if step.kind is PRelu and (step.numbers["slope"] >= 0).all():
-        return thresholds.before_prelu(step.numbers["slope"])
+    if draft.kind is Clamp:
+        return thresholds.before_clamp(draft.settings["low"], draft.settings["high"])
+    if draft.kind is PRelu and (draft.numbers["slope"] >= 0).all():
+        return thresholds.before_prelu(draft.numbers["slope"])
     return None
 
 
-def _finish(step: Step, inputs: list[int]) -> Node:
-    """Make the node."""
-    arrays: dict[str, Any] = {name: np.ascontiguousarray(n, dtype=np.float32) for name, n in step.numbers.items()}
-    if step.signs is not None:
-        arrays["bits"] = bits.pack(step.signs)
-    if step.thresholds is not None:
-        threshold, flip = step.thresholds.to_float32()
+def _make_node(draft: NodeDraft, inputs: list[int]) -> Node:
+    """Make the node of a draft, whose inputs are the values of these numbers."""
+    arrays: dict[str, Any] = {name: np.ascontiguousarray(n, dtype=np.float32) for name, n in draft.numbers.items()}
+    if draft.signs is not None:
+        arrays["bits"] = bits.pack(draft.signs)
+    if draft.thresholds is not None:
+        threshold, flip = draft.thresholds.to_float32()
         if threshold.any():
             arrays["threshold"] = threshold
         if flip.any():
             arrays["flip"] = bits.pack(flip)
-    return step.kind(inputs=tuple(inputs), name=step.name, **step.settings, **arrays)
+    return draft.kind(inputs=tuple(inputs), name=draft.name, **draft.settings, **arrays)
 
 
 def _short(problem: Exception) -> str:

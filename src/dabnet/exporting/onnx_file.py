@@ -57,7 +57,7 @@ class Value(NamedTuple):
     shape: Shape
 
 
-class Graph:
+class OnnxGraph:
     """The file's operators and constants while they are written; `scope` begins their names."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def to_onnx(model: Model) -> bytes:
     "raster", as JSON, where the model has them.
     """
     _check_size(model)
-    graph = Graph()
+    graph = OnnxGraph()
     values = [Value("sketches", model.shapes[0])]
     for at, node in enumerate(model.nodes):
         graph.scope = f"{at}.{node.name or node.OP}"
@@ -134,7 +134,7 @@ def _check_size(model: Model) -> None:
         )
 
 
-def _assemble(model: Model, graph: Graph) -> ModelProto:
+def _assemble(model: Model, graph: OnnxGraph) -> ModelProto:
     result = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -152,7 +152,7 @@ def _assemble(model: Model, graph: Graph) -> ModelProto:
     return result
 
 
-def _conv(graph: Graph, node: Conv, x: Value) -> str:
+def _conv(graph: OnnxGraph, node: Conv, x: Value) -> str:
     source, padding = x.name, node.padding
     if node.pad_value and any(padding):
         source, padding = graph.pad(source, padding, node.pad_value), NO_PADDING
@@ -175,7 +175,7 @@ def _filters(node: Conv, shape: Shape) -> NDArray[np.float32]:
     return weight.transpose(0, 3, 1, 2)
 
 
-def _sign(graph: Graph, node: Sign, x: Value) -> str:
+def _sign(graph: OnnxGraph, node: Sign, x: Value) -> str:
     channels = x.shape.channels
     threshold = np.zeros(channels, dtype=np.float32) if node.threshold is None else node.threshold
     flip = np.zeros(channels, dtype=np.bool_) if node.flip is None else unpack(node.flip, channels)
@@ -184,37 +184,37 @@ def _sign(graph: Graph, node: Sign, x: Value) -> str:
     return graph.add("Where", reached, graph.per_channel("above", above), graph.per_channel("below", -above))
 
 
-def _affine(graph: Graph, node: Affine, x: Value) -> str:
+def _affine(graph: OnnxGraph, node: Affine, x: Value) -> str:
     scaled = graph.add("Mul", x.name, graph.per_channel("scale", node.scale))
     return graph.add("Add", scaled, graph.per_channel("shift", node.shift))
 
 
-def _relu(graph: Graph, _: Relu, x: Value) -> str:
+def _relu(graph: OnnxGraph, _: Relu, x: Value) -> str:
     return graph.add("Relu", x.name)
 
 
-def _clamp(graph: Graph, node: Clamp, x: Value) -> str:
+def _clamp(graph: OnnxGraph, node: Clamp, x: Value) -> str:
     return graph.add("Clip", x.name, graph.number("low", node.low), graph.number("high", node.high))
 
 
-def _prelu(graph: Graph, node: PRelu, x: Value) -> str:
+def _prelu(graph: OnnxGraph, node: PRelu, x: Value) -> str:
     return graph.add("PRelu", x.name, graph.per_channel("slope", node.slope))
 
 
-def _max_pool(graph: Graph, node: MaxPool, x: Value) -> str:
+def _max_pool(graph: OnnxGraph, node: MaxPool, x: Value) -> str:
     source, padding = x.name, node.padding
     if not _is_padding_within_kernel(node):
         source, padding = graph.pad(source, padding, -np.inf), NO_PADDING
     return graph.add("MaxPool", source, dilations=node.dilation, **_window(node, padding))
 
 
-def _avg_pool(graph: Graph, node: AvgPool, x: Value) -> str:
+def _avg_pool(graph: OnnxGraph, node: AvgPool, x: Value) -> str:
     if node.dilation != (1, 1) or not _is_padding_within_kernel(node):
         return _avg_pool_by_conv(graph, node, x)
     return graph.add("AveragePool", x.name, count_include_pad=node.count_padding, **_window(node, node.padding))
 
 
-def _avg_pool_by_conv(graph: Graph, node: AvgPool, x: Value) -> str:
+def _avg_pool_by_conv(graph: OnnxGraph, node: AvgPool, x: Value) -> str:
     """Sum with a convolution, then divide: the operator for means has no dilation before opset 19."""
     channels = x.shape.channels
     ones = graph.constant("ones", np.ones((channels, 1, *node.kernel), dtype=np.float32))
@@ -254,15 +254,15 @@ def _window(node: Windowed, padding: Sides) -> dict[str, Any]:
     return {"kernel_shape": node.kernel, "strides": node.stride, "pads": padding}
 
 
-def _adaptive_avg_pool(graph: Graph, node: AdaptiveAvgPool, x: Value) -> str:
+def _adaptive_avg_pool(graph: OnnxGraph, node: AdaptiveAvgPool, x: Value) -> str:
     return _parts(graph, node, x, "GlobalAveragePool", "AveragePool", "ReduceMean")
 
 
-def _adaptive_max_pool(graph: Graph, node: AdaptiveMaxPool, x: Value) -> str:
+def _adaptive_max_pool(graph: OnnxGraph, node: AdaptiveMaxPool, x: Value) -> str:
     return _parts(graph, node, x, "GlobalMaxPool", "MaxPool", "ReduceMax")
 
 
-def _parts(graph: Graph, node: AdaptiveAvgPool, x: Value, whole: str, pool: str, reduce: str) -> str:
+def _parts(graph: OnnxGraph, node: AdaptiveAvgPool, x: Value, whole: str, pool: str, reduce: str) -> str:
     """Reduce each part of the map: at once if there is one, with a pool if all are equal, and else one by one."""
     (_, height, width, _), (down, across) = x.shape, node.size
     if node.size == (1, 1):
@@ -274,7 +274,7 @@ def _parts(graph: Graph, node: AdaptiveAvgPool, x: Value, whole: str, pool: str,
     return _parts_of_axis(graph, rows, 3, width, across, reduce)
 
 
-def _parts_of_axis(graph: Graph, x: str, axis: int, size: int, count: int, reduce: str) -> str:
+def _parts_of_axis(graph: OnnxGraph, x: str, axis: int, size: int, count: int, reduce: str) -> str:
     """Reduce `count` parts of one axis: parts are rectangles, so that the axes can take turns."""
     if count == size:
         return x
@@ -286,15 +286,15 @@ def _parts_of_axis(graph: Graph, x: str, axis: int, size: int, count: int, reduc
     return graph.add("Concat", *parts, axis=axis)
 
 
-def _add(graph: Graph, _: Add, x: Value, y: Value) -> str:
+def _add(graph: OnnxGraph, _: Add, x: Value, y: Value) -> str:
     return graph.add("Add", x.name, y.name)
 
 
-def _concat(graph: Graph, _: Concat, *inputs: Value) -> str:
+def _concat(graph: OnnxGraph, _: Concat, *inputs: Value) -> str:
     return graph.add("Concat", *(x.name for x in inputs), axis=1)
 
 
-def _flatten(graph: Graph, _: Flatten, x: Value) -> str:
+def _flatten(graph: OnnxGraph, _: Flatten, x: Value) -> str:
     count = x.shape.channels * x.shape.height * x.shape.width
     return graph.add("Reshape", x.name, graph.integers("shape", 0, count, 1, 1))
 

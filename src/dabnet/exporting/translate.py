@@ -1,4 +1,4 @@
-"""What each module and function of torch is as a step of a packed model.
+"""What each module and function of torch is as a node of a packed model.
 
 `MODULES`, `FUNCTIONS` and `METHODS` are the tables; what stands in none of them has no packed twin.
 """
@@ -28,24 +28,24 @@ Floats = NDArray[np.float64]
 
 
 Part = Literal["output", "sign", "shifted", "bent"]
-"""What a step of the network's graph returns, or what is found inside it: the sign in a binary layer; in an RPReLU what
-it bends, with the first shift, and what that becomes, without the second."""
+"""What a node of torch's graph returns, or a value inside it: the signs that a binary layer takes; in an RPReLU the
+input of its PReLU (`shifted`), and what that makes of it (`bent`)."""
 
 
-class Source(NamedTuple):
-    """Where in the network a value is found."""
+class Origin(NamedTuple):
+    """Where in torch's graph a value is found."""
 
-    step: str
+    node: str
     part: Part = "output"
 
 
 @dataclass(eq=False)
-class Step:
-    """A node in the making."""
+class NodeDraft:
+    """A node of the packed model while it is put together; its numbers are still float64."""
 
     kind: type[Node]
-    inputs: list[Step]
-    source: Source
+    inputs: list[NodeDraft]
+    origin: Origin
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
     numbers: dict[str, Floats] = field(default_factory=dict)
@@ -56,16 +56,16 @@ class Step:
 
 
 class Walk:
-    """Walks over the steps of a graph and makes each one's twin."""
+    """Walks over torch's graph in order, and drafts the packed nodes."""
 
-    def __init__(self, graph: fx.GraphModule, start: Step) -> None:
+    def __init__(self, graph: fx.GraphModule, start: NodeDraft) -> None:
         self.graph = graph
         self.start = start
-        self.made: dict[fx.Node, Step] = {}
+        self.made: dict[fx.Node, NodeDraft] = {}
         self.modules = dict(graph.named_modules())
 
-    def run(self) -> Step:
-        """Return the step that makes the answer; the others lead to it."""
+    def run(self) -> NodeDraft:
+        """Return the draft of the node that makes the answer; its inputs lead to the others."""
         answer = self.start
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
@@ -73,12 +73,12 @@ class Walk:
                     raise UnsupportedError("the network takes more than one input: a packed model takes one.")
                 self.made[node] = self.start
             elif node.op == "output":
-                answer = self.step_of(node, node.args[0])
+                answer = self.draft_of(node, node.args[0])
             elif _shape(node) is not None:
                 self.made[node] = self._translate(node)
         return answer
 
-    def _translate(self, node: fx.Node) -> Step:
+    def _translate(self, node: fx.Node) -> NodeDraft:
         if node.op == "call_module":
             module = self.modules[str(node.target)]
             if isinstance(module, BinaryLayer):
@@ -95,15 +95,15 @@ class Walk:
             raise UnsupportedError(f"'{node.name}' calls {called}, and packed models have no such step: replace it.")
         return table[node.target](self, node)
 
-    def step_of(self, node: fx.Node, value: Any) -> Step:
-        """Return the step that made a value that `node` takes."""
+    def draft_of(self, node: fx.Node, value: Any) -> NodeDraft:
+        """Return the draft that makes a value that `node` takes."""
         if not isinstance(value, fx.Node) or value not in self.made:
             raise self.unsupported(node, "takes something that is not made from the sketch")
         return self.made[value]
 
-    def first(self, node: fx.Node) -> Step:
-        """Return the step that made what `node` takes first."""
-        return self.step_of(node, node.args[0] if node.args else node.kwargs.get("input"))
+    def first(self, node: fx.Node) -> NodeDraft:
+        """Return the draft that makes what `node` takes first."""
+        return self.draft_of(node, node.args[0] if node.args else node.kwargs.get("input"))
 
     def unsupported(self, node: fx.Node, what: str) -> UnsupportedError:
         """Return the error that says what of `node` has no packed twin."""
@@ -121,7 +121,7 @@ def _name(node: fx.Node) -> str:
 
 
 def _shape(node: fx.Node) -> tuple[int, ...] | None:
-    """Return the shape of what a step makes, without the batch; None if that is no tensor."""
+    """Return the shape of what a node of torch's graph makes, without the batch; None if that is no tensor."""
     found: Any = node.meta.get("tensor_meta")
     return tuple(found.shape[1:]) if hasattr(found, "shape") else None
 
@@ -142,12 +142,12 @@ def _pair(value: Any) -> tuple[int, int]:
 # Layers with weights.
 
 
-def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> Step:
+def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> NodeDraft:
     weight = _numpy(layer.weight).transpose(0, 2, 3, 1)
-    return Step(
+    return NodeDraft(
         nodes.Conv,
         [walk.first(node)],
-        Source(node.name),
+        Origin(node.name),
         _name(node),
         {"filters": layer.out_channels, **_conv_settings(walk, node, layer)},
         {"weight": weight, **_bias(layer)},
@@ -167,12 +167,12 @@ def _conv_settings(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> dict[str, Any
     }
 
 
-def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> Step:
+def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> NodeDraft:
     _check_flat(walk, node)
     weight = _numpy(layer.weight)[:, None, None, :]
     settings = {"filters": layer.out_features}
-    return Step(
-        nodes.Conv, [walk.first(node)], Source(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
+    return NodeDraft(
+        nodes.Conv, [walk.first(node)], Origin(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
     )
 
 
@@ -185,13 +185,15 @@ def _bias(layer: nn.Conv2d | nn.Linear) -> dict[str, Floats]:
     return {} if layer.bias is None else {"bias": _numpy(layer.bias)}
 
 
-def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
+def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
     before = walk.first(node)
     name = _name(node)
     if not layer.has_binary_weights:
         raise walk.unsupported(node, "multiplies signs by real weights")
     if layer.has_signs:
-        before = Step(nodes.Sign, [before], Source(node.name, "sign"), name, thresholds=_thresholds(walk, node, layer))
+        before = NodeDraft(
+            nodes.Sign, [before], Origin(node.name, "sign"), name, thresholds=_thresholds(walk, node, layer)
+        )
     mask, alpha, beta = layer.two_values()
     signs = mask.reshape(layer.weight.shape).cpu().numpy()
     if isinstance(layer, BinaryConv2d):
@@ -204,10 +206,10 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Step:
         _check_flat(walk, node)
         settings = {}
     middle = _numpy((alpha + beta) / 2).reshape(-1)
-    return Step(
+    return NodeDraft(
         nodes.Conv,
         [before],
-        Source(node.name),
+        Origin(node.name),
         name,
         {"filters": len(signs), **settings},
         {
@@ -231,11 +233,13 @@ def _thresholds(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Thresholds:
     return thresholds
 
 
-def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> Step:
+def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> NodeDraft:
     scale, shift = _norm_numbers(walk, node, norm)
     if len(_shape_before(node)) == 2:
         raise walk.unsupported(node, "norms sequences")
-    return Step(nodes.Affine, [walk.first(node)], Source(node.name), _name(node), {}, {"scale": scale, "shift": shift})
+    return NodeDraft(
+        nodes.Affine, [walk.first(node)], Origin(node.name), _name(node), {}, {"scale": scale, "shift": shift}
+    )
 
 
 def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, Floats]:
@@ -253,41 +257,41 @@ def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, F
     return scale, shift
 
 
-# Steps without weights.
+# Nodes without weights.
 
 
-def _one_to_one(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> Step:
-    return Step(kind, [walk.first(node)], Source(node.name), _name(node), settings)
+def _one_to_one(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> NodeDraft:
+    return NodeDraft(kind, [walk.first(node)], Origin(node.name), _name(node), settings)
 
 
-def _same(walk: Walk, node: fx.Node) -> Step:
+def _same(walk: Walk, node: fx.Node) -> NodeDraft:
     return walk.first(node)
 
 
-def _relu(walk: Walk, node: fx.Node) -> Step:
+def _relu(walk: Walk, node: fx.Node) -> NodeDraft:
     return _one_to_one(walk, node, nodes.Relu)
 
 
-def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> Step:
+def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> NodeDraft:
     if not all(isinstance(bound, int | float) for bound in (low, high)):
         raise walk.unsupported(node, "clamps to something that is not a pair of numbers")
     return _one_to_one(walk, node, nodes.Clamp, low=float(low), high=float(high))
 
 
-def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> Step:
+def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> NodeDraft:
     slope = np.broadcast_to(_numpy(layer.weight), (_shape_before(node)[0],))
-    return Step(nodes.PRelu, [walk.first(node)], Source(node.name), _name(node), {}, {"slope": slope})
+    return NodeDraft(nodes.PRelu, [walk.first(node)], Origin(node.name), _name(node), {}, {"slope": slope})
 
 
-def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> Step:
+def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
     """Return a shift, a PReLU and a shift."""
     name, slope = _name(node), _numpy(layer.weight)
     before, after = (
         {"scale": np.ones_like(slope), "shift": _numpy(s)} for s in (layer.shift_before, layer.shift_after)
     )
-    shifted = Step(nodes.Affine, [walk.first(node)], Source(node.name, "shifted"), name, {}, before)
-    bent = Step(nodes.PRelu, [shifted], Source(node.name, "bent"), name, {}, {"slope": slope})
-    return Step(nodes.Affine, [bent], Source(node.name), name, {}, after)
+    shifted = NodeDraft(nodes.Affine, [walk.first(node)], Origin(node.name, "shifted"), name, {}, before)
+    bent = NodeDraft(nodes.PRelu, [shifted], Origin(node.name, "bent"), name, {}, {"slope": slope})
+    return NodeDraft(nodes.Affine, [bent], Origin(node.name), name, {}, after)
 
 
 def _pool(
@@ -300,7 +304,7 @@ def _pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
     **settings: Any,
-) -> Step:
+) -> NodeDraft:
     kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
     stride = kernel if stride is None or stride == [] else _pair(stride)
     after = list(padding)
@@ -325,7 +329,7 @@ def _pool(
     )
 
 
-def _max_pool(walk: Walk, node: fx.Node, layer: nn.MaxPool2d) -> Step:
+def _max_pool(walk: Walk, node: fx.Node, layer: nn.MaxPool2d) -> NodeDraft:
     if layer.return_indices:
         raise walk.unsupported(node, "asks for the indices of the largest")
     return _pool(
@@ -333,7 +337,7 @@ def _max_pool(walk: Walk, node: fx.Node, layer: nn.MaxPool2d) -> Step:
     )
 
 
-def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> Step:
+def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> NodeDraft:
     if layer.divisor_override is not None:
         raise walk.unsupported(node, "divides by a number of its own")
     count_padding = int(layer.count_include_pad and any(_pair(layer.padding)))
@@ -349,12 +353,12 @@ def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> Step:
     )
 
 
-def _adaptive(walk: Walk, node: fx.Node, kind: type[Node]) -> Step:
+def _adaptive(walk: Walk, node: fx.Node, kind: type[Node]) -> NodeDraft:
     shape = cast("tuple[int, ...]", _shape(node))
     return _one_to_one(walk, node, kind, size=shape[1:])
 
 
-def _flatten(walk: Walk, node: fx.Node) -> Step:
+def _flatten(walk: Walk, node: fx.Node) -> NodeDraft:
     before, after = _shape_before(node), _shape(node)
     if after == before:
         return walk.first(node)
@@ -364,39 +368,39 @@ def _flatten(walk: Walk, node: fx.Node) -> Step:
     return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, nodes.Flatten)
 
 
-def _mean(walk: Walk, node: fx.Node) -> Step:
+def _mean(walk: Walk, node: fx.Node) -> NodeDraft:
     axes = walk.argument(node, 1, "dim", None)
     if len(_shape_before(node)) != 3 or not isinstance(axes, tuple | list) or {a % 4 for a in axes} != {2, 3}:
         raise walk.unsupported(node, "takes a mean over other axes than height and width")
     return _one_to_one(walk, node, nodes.AdaptiveAvgPool, size=(1, 1))
 
 
-def _add(walk: Walk, node: fx.Node) -> Step:
+def _add(walk: Walk, node: fx.Node) -> NodeDraft:
     terms = [node.args[0], walk.argument(node, 1, "other", None)]
     if node.kwargs.get("alpha", 1) != 1 or len({_shape(term) for term in terms if isinstance(term, fx.Node)}) != 1:
         raise walk.unsupported(node, "adds things of different shapes")
-    return Step(nodes.Add, [walk.step_of(node, term) for term in terms], Source(node.name), _name(node))
+    return NodeDraft(nodes.Add, [walk.draft_of(node, term) for term in terms], Origin(node.name), _name(node))
 
 
-def _concat(walk: Walk, node: fx.Node) -> Step:
+def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
     parts = walk.argument(node, 0, "tensors", [])
     axis = walk.argument(node, 1, "dim", 0)
     if axis not in (1, 1 - 1 - len(cast("tuple[int, ...]", _shape(node)))):
         raise walk.unsupported(node, "joins things along another axis than the channels")
-    return Step(nodes.Concat, [walk.step_of(node, part) for part in parts], Source(node.name), _name(node))
+    return NodeDraft(nodes.Concat, [walk.draft_of(node, part) for part in parts], Origin(node.name), _name(node))
 
 
-def _no_dropout(walk: Walk, node: fx.Node) -> Step:
+def _no_dropout(walk: Walk, node: fx.Node) -> NodeDraft:
     if walk.argument(node, 2, "training", True):
         raise walk.unsupported(node, "drops numbers even when it is not training")
     return walk.first(node)
 
 
-def _ignoring_layer(function: Callable[[Walk, fx.Node], Step]) -> Callable[[Walk, fx.Node, Any], Step]:
+def _ignoring_layer(function: Callable[[Walk, fx.Node], NodeDraft]) -> Callable[[Walk, fx.Node, Any], NodeDraft]:
     return lambda walk, node, _: function(walk, node)
 
 
-MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], Step]] = {
+MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], NodeDraft]] = {
     nn.AdaptiveAvgPool2d: lambda walk, node, _: _adaptive(walk, node, nodes.AdaptiveAvgPool),
     nn.AdaptiveMaxPool2d: lambda walk, node, _: _adaptive(walk, node, nodes.AdaptiveMaxPool),
     nn.AvgPool2d: _avg_pool,
@@ -418,17 +422,17 @@ MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], Step]] = {
 """The modules that have a packed twin, beside binary layers."""
 
 
-def _pool_function(layer: type[nn.Module], *names: str) -> Callable[[Walk, fx.Node], Step]:
+def _pool_function(layer: type[nn.Module], *names: str) -> Callable[[Walk, fx.Node], NodeDraft]:
     """Treat a call of a pooling function as the module of the same arguments."""
 
-    def translate(walk: Walk, node: fx.Node) -> Step:
+    def translate(walk: Walk, node: fx.Node) -> NodeDraft:
         given = dict(zip(names, node.args[1:], strict=False)) | {k: v for k, v in node.kwargs.items() if k != "input"}
         return MODULES[layer](walk, node, layer(**given))
 
     return translate
 
 
-FUNCTIONS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
+FUNCTIONS: dict[Any, Callable[[Walk, fx.Node], NodeDraft]] = {
     operator.add: _add,
     operator.iadd: _add,
     torch.add: _add,
@@ -455,7 +459,7 @@ FUNCTIONS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
 # What torch's own code calls under another name.
 FUNCTIONS |= {torch.max_pool2d: FUNCTIONS[F.max_pool2d]}
 
-METHODS: dict[Any, Callable[[Walk, fx.Node], Step]] = {
+METHODS: dict[Any, Callable[[Walk, fx.Node], NodeDraft]] = {
     "add": _add,
     "add_": _add,
     "contiguous": _same,

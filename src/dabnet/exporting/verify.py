@@ -19,7 +19,7 @@ from torch import Tensor, fx, nn
 
 from dabnet.errors import InputError
 from dabnet.exporting.lower import Lowered, lower
-from dabnet.exporting.translate import Source
+from dabnet.exporting.translate import Origin
 from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
@@ -31,7 +31,7 @@ from dabnet.runtime import Session, reference
 ROUNDING = 1e-5
 """Two numbers this close, relatively, may differ by rounding."""
 
-Values = dict[Source, NDArray[np.float32]]
+Values = dict[Origin, NDArray[np.float32]]
 
 
 @dataclass
@@ -130,7 +130,7 @@ def verify(
     lowered = lower(net, model.input_size)
     _check_twins(lowered.model, model)
     checks = [_NodeCheck(lowered, model, at) for at in range(len(model.nodes))]
-    session, probes = Session(model, threads), _Probes(model, lowered.sources)
+    session, probes = Session(model, threads), _Probes(model, lowered.origins)
     has_int8 = any(isinstance(node, Conv) and node.int8 is not None for node in model.nodes)
     found = Verification([check.result for check in checks], 0, has_int8=has_int8)
     answers: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -141,7 +141,7 @@ def verify(
                 found.layer_sketches += len(x)
                 for check in checks:
                     check.compare(values)
-            ours, theirs = session.run(x), values[lowered.sources[-1]].reshape(len(x), model.answers)
+            ours, theirs = session.run(x), values[lowered.origins[-1]].reshape(len(x), model.answers)
             scale = np.abs(theirs).max(axis=1, keepdims=True).clip(min=1e-30)
             found.logits_error = max(found.logits_error, float((np.abs(ours - theirs) / scale).max()))
             for i in np.flatnonzero(ours.argmax(axis=1) != theirs.argmax(axis=1)):
@@ -164,14 +164,14 @@ def verify(
 
 
 def _check_twins(expected: Model, model: Model) -> None:
-    """Refuse a file whose steps are not those of the network."""
+    """Refuse a file whose nodes are not those of the network."""
     mine, theirs = ([(node.OP, node.settings()) for node in each.nodes] for each in (expected, model))
     if mine != theirs:
         raise InputError("the packed model was not exported from this network: their layers differ.")
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a traced network and keeps what every step gives, and the numbers before and after every sign."""
+    """Runs a traced network and keeps every value of its graph, and the numbers before and after every sign."""
 
     def __init__(self, graph: fx.GraphModule) -> None:
         super().__init__(graph, garbage_collect_values=False)
@@ -181,16 +181,16 @@ class _Recorder(fx.Interpreter):
         layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
         if isinstance(layer, BinaryLayer) and layer.has_signs:
             (x,), _ = self.fetch_args_kwargs_from_env(n)
-            self.found[Source(n.name, "sign")] = layer._binary_input(x).cpu().numpy()
+            self.found[Origin(n.name, "sign")] = layer._binary_input(x).cpu().numpy()
         if isinstance(layer, RPReLU):
             (x,), _ = self.fetch_args_kwargs_from_env(n)
             shifted, bent = layer.shift(x), layer.bend(layer.shift(x))
-            self.found[Source(n.name, "shifted")], self.found[Source(n.name, "bent")] = (
+            self.found[Origin(n.name, "shifted")], self.found[Origin(n.name, "bent")] = (
                 shifted.cpu().numpy(), bent.cpu().numpy()
             )  # fmt: skip
         result = super().run_node(n)
         if isinstance(result, Tensor):
-            self.found[Source(n.name)] = result.cpu().numpy()
+            self.found[Origin(n.name)] = result.cpu().numpy()
         return result
 
 
@@ -198,8 +198,8 @@ def _torch_values(lowered: Lowered, x: NDArray[np.float32]) -> Values:
     """Return torch's own value for each of the packed model's."""
     recorder = _Recorder(lowered.graph)
     recorder.run(torch.from_numpy(x))
-    shapes = dict(zip(lowered.sources, lowered.model.shapes, strict=True))
-    return {source: recorder.found[source].reshape(len(x), *shape[:3]) for source, shape in shapes.items()}
+    shapes = dict(zip(lowered.origins, lowered.model.shapes, strict=True))
+    return {origin: recorder.found[origin].reshape(len(x), *shape[:3]) for origin, shape in shapes.items()}
 
 
 class _NodeCheck:
@@ -207,15 +207,15 @@ class _NodeCheck:
 
     def __init__(self, lowered: Lowered, model: Model, at: int) -> None:
         self.node = model.nodes[at]
-        self.inputs = [lowered.sources[i] for i in self.node.inputs]
-        self.output = lowered.sources[at + 1]
+        self.inputs = [lowered.origins[i] for i in self.node.inputs]
+        self.output = lowered.origins[at + 1]
         self.result = LayerCheck(self.node.name, self.node.OP)
         self._session = Session(_alone(model, at))
         if isinstance(self.node, Conv) and self.node.int8 is not None:
             self.result.error = _rounding_error(self.node, lowered.model.nodes[at])
 
     def compare(self, values: Values) -> None:
-        given = np.concatenate([values[source] for source in self.inputs], axis=1)
+        given = np.concatenate([values[origin] for origin in self.inputs], axis=1)
         expected = values[self.output].reshape(len(given), -1)
         if isinstance(self.node, Conv) and self.node.int8 is not None:  # what the rounded weights give
             exact = reference.compute(self.node, given.transpose(0, 2, 3, 1))
@@ -279,16 +279,16 @@ class _Probe(NamedTuple):
     """The part of a model up to a sign."""
 
     node: Sign
-    source: Source
-    before: Source
+    origin: Origin
+    before: Origin
     session: Session
 
 
 class _Probes:
     """Finds the first bits that flipped."""
 
-    def __init__(self, model: Model, sources: Sequence[Source]) -> None:
-        self._model, self._sources = model, sources
+    def __init__(self, model: Model, origins: Sequence[Origin]) -> None:
+        self._model, self._origins = model, origins
         self._made: dict[int, _Probe] = {}
 
     def explain(self, item: Disagreement, x: NDArray[np.float32], values: Values, logits: NDArray[np.float32]) -> None:
@@ -297,7 +297,7 @@ class _Probes:
             if not isinstance(node, Sign):
                 continue
             probe = self._probe(at, node)
-            expected = values[probe.source]
+            expected = values[probe.origin]
             flipped = probe.session.run(x).reshape(expected.shape) != expected
             if not flipped.any():
                 continue
@@ -313,5 +313,5 @@ class _Probes:
     def _probe(self, at: int, node: Sign) -> _Probe:
         if at not in self._made:
             session = Session(self._model.part(at + 1))
-            self._made[at] = _Probe(node, self._sources[at + 1], self._sources[node.inputs[0]], session)
+            self._made[at] = _Probe(node, self._origins[at + 1], self._origins[node.inputs[0]], session)
         return self._made[at]

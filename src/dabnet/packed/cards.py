@@ -20,7 +20,7 @@ from dabnet.packed.shipped import find_model
 
 
 @dataclass(frozen=True)
-class Source:
+class TrainingSet:
     """A data set that a model learnt from."""
 
     set: str
@@ -66,7 +66,7 @@ class Card:
     classes: int
     licence: str
     """Of the weights; those of the data are in `data`."""
-    data: tuple[Source, ...]
+    data: tuple[TrainingSet, ...]
     accuracy: tuple[Accuracy, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def read_card(name: str) -> Card:
     """
     path = find_model(name)
     about = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
-    data = tuple(Source(**source) for source in about.pop("data"))
+    data = tuple(TrainingSet(**each) for each in about.pop("data"))
     accuracy = tuple(Accuracy(**figures) for figures in about.pop("accuracy"))
     return Card(name=path.stem, bytes=path.stat().st_size, data=data, accuracy=accuracy, **about)
 

@@ -1,7 +1,7 @@
 """From a source to a prepared set: every core reads pieces, and what was read is never read again.
 
 Each piece becomes a file in OUTPUT.partial; a run that was stopped goes on with the pieces that are missing. When all
-are there, the folds are dealt out and the pieces are joined into one file, or a folder of shards if it is a large set.
+are there, the folds are dealt out and the pieces are merged into one file, or a folder of shards if it is a large set.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _prepare(
     )
     dealt = _deal_each(table, counts, seed)
     info = SetInfo(source.title, source.licence, source.classes, raster, left_out[:REPORTED], _count(table, source))
-    _join(parts, dealt, info, output, shard_rows)
+    _merge(parts, dealt, info, output, shard_rows)
     shutil.rmtree(partial)
     size = sum(file.stat().st_size for file in ([output] if output.is_file() else output.iterdir()))
     return Prepared(output, drawings, len(source.classes), left_out, size, resumed)
@@ -280,8 +280,8 @@ def _deal(table: pa.Table, folds: int, seed: int) -> NDArray[np.int8]:
     return dealt
 
 
-def _join(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Path, shard_rows: int) -> None:
-    """Join the pieces into one file, or into a folder of shards."""
+def _merge(parts: list[Path], folds: NDArray[np.int8], info: SetInfo, output: Path, shard_rows: int) -> None:
+    """Merge the pieces into one file, or into a folder of shards."""
     schema = SCHEMA.with_metadata({"dabnet": info.to_json()})
     sharded = len(folds) > shard_rows
     writer, shard, row, in_shard = None, 0, 0, 0

@@ -24,7 +24,7 @@ from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
-from dabnet.training.run import LAST, Model, check_checkpoint, load_model
+from dabnet.training.run import LAST, TrainedNetwork, check_checkpoint, load_model
 from dabnet.training.teacher import load_teacher
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def fit(
     sketches: SketchSet,
     fold: int,
     *,
-    start: Model | None = None,
+    start: TrainedNetwork | None = None,
     test: bool = True,
     device: str = "auto",
     workers: int = 0,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BEST, LAST, RECIPE, RUN = "best.safetensors", "last.ckpt", "recipe.toml", "run.json"
 
 
-class Model(NamedTuple):
+class TrainedNetwork(NamedTuple):
     """A trained network, what its outputs mean, and how it sees sketches."""
 
     net: nn.Module
@@ -63,7 +63,7 @@ def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Ras
     write_beside(path, save(tensors, {"dabnet": json.dumps(about)}), then="resume the run")
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | Path) -> TrainedNetwork:
     """Load the network of a run's folder, or of a weights file."""
     path = find_model(path)
     file = path / BEST if path.is_dir() else path
@@ -81,7 +81,7 @@ def load_model(path: str | Path) -> Model:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
         net = build(**about["settings"])
         net.load_state_dict(tensors)
-        return Model(net, [str(name) for name in about["classes"]], Raster.from_dict(about["raster"]))
+        return TrainedNetwork(net, [str(name) for name in about["classes"]], Raster.from_dict(about["raster"]))
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as problem:
         if isinstance(problem, InputError):
             raise

@@ -62,7 +62,7 @@ class RefusedError(Exception):
         self.status, self.headers = status, headers or {}
 
 
-class Drawing(NamedTuple):
+class AskedDrawing(NamedTuple):
     """A drawing, and what was asked for beside it."""
 
     sketch: Sketch
@@ -124,15 +124,15 @@ class BodyReader:
                 self._patience.discard(patience)
 
 
-def read_drawing(body: bytes, kind: str, limits: Limits) -> Drawing:
+def read_drawing(body: bytes, kind: str, limits: Limits) -> AskedDrawing:
     """Read a drawing from a body of that content type."""
     if kind == JSON:
         content = parse_json(body)
         sketch = sketch_from_json(content)
-        return Drawing(sketch, content if isinstance(content, dict) else {})
+        return AskedDrawing(sketch, content if isinstance(content, dict) else {})
     if not body:
         raise InputError("the body is empty: send the drawing in it.")
-    return Drawing(sketch_from_svg(body) if kind == SVG else sketch_from_bytes(body, limits.pixels), {})
+    return AskedDrawing(sketch_from_svg(body) if kind == SVG else sketch_from_bytes(body, limits.pixels), {})
 
 
 def content_kind(request: Request) -> str:
