@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs library race wheel format clean
+.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
 
 setup: $(VENV)/ready  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
@@ -56,6 +56,9 @@ library: $(VENV)/tools  ## build libdabnet, static and shared, into build/librar
 
 wheel: $(VENV)/ready  ## build a wheel into dist/
 	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation -w dist
+
+sizes: $(VENV)/ready  ## print the bytes of the tracked files, the sdist and the wheel, each beside its limit
+	$(BIN)/python -m tests.sizes
 
 format: $(VENV)/ready  ## put all code in its standard form
 	$(BIN)/ruff check --fix .
