@@ -26,6 +26,7 @@ struct dabnet_model {
     bool has_raster;
     dabnet::Raster raster;
     double temperature;
+    double views_temperature;
     const dabnet::Kernels* kernels;
     int threads;
     std::vector<std::string> steps;
@@ -172,6 +173,7 @@ bool open_model(const std::uint8_t* bytes, std::size_t size, const dabnet_option
     model.has_raster = read.has_raster;
     model.raster = read.raster;
     model.temperature = read.temperature;
+    model.views_temperature = read.views_temperature;
     model.threads = options.threads;
     return true;
 }
@@ -295,6 +297,7 @@ dabnet_status dabnet_about(const dabnet_model* model, char** json) {
         writer.raw("null");
     }
     writer.key("temperature").number(model->temperature);
+    writer.key("views_temperature").number(model->views_temperature);
     write_texts(writer.key("steps"), model->steps);
     writer.key("kernels").text(model->kernels->name);
     writer.key("threads").number(static_cast<std::uint64_t>(model->threads));

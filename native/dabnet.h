@@ -70,7 +70,7 @@ DABNET_API void dabnet_close(dabnet_model* model);
  * [channels, height, width, element type] of the input and of what each node makes. Free the text with dabnet_free. */
 DABNET_API dabnet_status dabnet_inspect(const void* bytes, size_t size, char** json, char* error, size_t error_size);
 
-/* Describes an open model as JSON: "input", "answers", "labels", "raster" (or null), "temperature", "steps", "kernels",
+/* Describes an open model as JSON: "input", "answers", "labels", "raster" (or null), "temperature", "views_temperature", "steps", "kernels",
  * "threads", "memory", "work" and "batch", how many images fit into max_memory beside the model. Free the text with
  * dabnet_free. */
 DABNET_API dabnet_status dabnet_about(const dabnet_model* model, char** json);

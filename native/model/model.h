@@ -71,6 +71,7 @@ struct Model {
     bool has_raster = false;
     Raster raster{};
     double temperature = 1;
+    double views_temperature = 1;
     int version = 1;  // of the file's format
 
     std::vector<std::unique_ptr<float[]>> copies;  // of arrays that are not aligned in the file

@@ -215,7 +215,7 @@ bool check_entries(Json about, Problem& problem) {
     std::string unknown;
     about.each_entry([&](const std::string& key, Json) {
         const bool is_known = key == "version" || key == "input" || key == "nodes" || key == "labels" ||
-                              key == "raster" || key == "temperature";
+                              key == "raster" || key == "temperature" || key == "views_temperature";
         if (!is_known && (unknown.empty() || key < unknown)) unknown = key.empty() ? " " : key;
         return true;
     });
@@ -245,13 +245,23 @@ bool read_nodes(Json nodes, Model& model, Problem& problem) {
     });
 }
 
-bool read_temperature(Json temperature, Model& model, Problem& problem) {
-    if (!read_number(temperature, model.temperature)) {
-        return problem.bad_model("its temperature is not a finite number.");
-    }
-    if (model.temperature > 0) return true;
+// `name` is "temperature" or "views_temperature"; where it is left out, `value` stays.
+bool read_temperature(Json about, const std::string& name, double& value, Problem& problem) {
+    Json temperature;
+    if (!about.find(name, temperature)) return true;
+    if (!read_number(temperature, value)) return problem.bad_model("its " + name + " is not a finite number.");
+    if (value > 0) return true;
     const std::string found = std::string(temperature.source().substr(0, 38)) + (temperature.is_integer() ? ".0" : "");
-    return problem.bad_model("a model's temperature is a finite number above 0, not " + found + ".");
+    return problem.bad_model("a model's " + name + " is a finite number above 0, not " + found + ".");
+}
+
+bool read_temperatures(Json about, Model& model, Problem& problem) {
+    Json found;
+    if (model.version < 2 && about.find("views_temperature", found)) {
+        return problem.bad_model("its views_temperature needs version 2 of the format.");
+    }
+    return read_temperature(about, "temperature", model.temperature, problem) &&
+           read_temperature(about, "views_temperature", model.views_temperature, problem);
 }
 
 }  // namespace
@@ -285,7 +295,7 @@ bool read_description(Container& container, Model& model, Problem& problem) {
     }
     model.shapes.push_back({size[0], size[1], size[2]});
     if (about.find("labels", entry) && !read_labels(entry, model, problem)) return false;
-    if (about.find("temperature", entry) && !read_temperature(entry, model, problem)) return false;
+    if (!read_temperatures(about, model, problem)) return false;
     return !about.find("raster", entry) || entry.is_null() || read_raster(entry, model, problem);
 }
 

@@ -491,7 +491,9 @@ def change_raster(rng: random.Random, parts: Parts) -> None:
 
 
 def change_temperature(rng: random.Random, parts: Parts) -> None:
-    parts.about["temperature"] = rng.choice([0, -1, 1, 1e-300, 1e300, 5e-324, number(rng), None, [1], "1"])
+    parts.about[rng.choice(["temperature", "views_temperature"])] = rng.choice(
+        [0, -1, 1, 1e-300, 1e300, 5e-324, number(rng), None, [1], "1"]
+    )
 
 
 def change_whole(rng: random.Random, parts: Parts) -> None:

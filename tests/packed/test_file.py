@@ -83,6 +83,7 @@ def assert_same(found: Model, expected: Model) -> None:
     assert found.labels == expected.labels
     assert found.raster == expected.raster
     assert found.temperature == expected.temperature
+    assert found.views_temperature == expected.views_temperature
     assert found.shapes == expected.shapes
     assert [type(node) for node in found.nodes] == [type(node) for node in expected.nodes]
     for node, other in zip(found.nodes, expected.nodes, strict=True):
@@ -118,12 +119,15 @@ def test_the_document_is_what_the_code_does() -> None:
     raster=st.none()
     | st.fixed_dictionaries({"size": st.integers(8, 4096), "margin": st.just(0.05), "pen": st.floats(0, 1)}),
     temperature=st.just(1.0) | st.floats(0, exclude_min=True, allow_infinity=False),
+    views_temperature=st.just(1.0) | st.floats(0, exclude_min=True, allow_infinity=False),
 )
-@example(Model((1, 1, 1), (Clamp(inputs=(0,), low=-1e38, high=0.1),)), '"\\\n', None, 0.5)
+@example(Model((1, 1, 1), (Clamp(inputs=(0,), low=-1e38, high=0.1),)), '"\\\n', None, 0.5, 0.8)
 @settings(max_examples=150)
-def test_what_was_written_is_read(model: Model, word: str, raster: dict[str, float] | None, temperature: float) -> None:
+def test_what_was_written_is_read(
+    model: Model, word: str, raster: dict[str, float] | None, temperature: float, views_temperature: float
+) -> None:
     labels = tuple(f"{word}{i}" for i in range(model.answers)) if model.answers < 100 else ()
-    written = Model(model.input_size, model.nodes, labels, raster, temperature)
+    written = Model(model.input_size, model.nodes, labels, raster, temperature, views_temperature)
     data = to_bytes(written)
     found = read_model(data)
     assert_same(found, written)
@@ -251,6 +255,7 @@ DESCRIPTIONS = {
     "temperature_not_finite": (edit("temperature", to=np.inf), "its temperature is not a finite number"),
     "temperature_huge": (edit("temperature", to=10**400), "its temperature is not a finite number"),
     "temperature_as_text": (edit("temperature", to="1"), "its temperature is not a finite number"),
+    "views_temperature_in_version_1": (edit("views_temperature", to=0.5), "needs version 2 of the format"),
     "temperature_null": (edit("temperature", to=None), "its temperature is not a finite number"),
     "raster_huge": (edit("raster", to={"size": 8, "margin": 10**400, "pen": 0.1}), "not a size, a margin and a pen"),
 }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Conv
+from dabnet.runtime.evaluation import Evaluation, judge, log_mean
 from dabnet.training.calibrate import LEAST, MOST, fit_temperature, with_temperature
 
 
@@ -62,3 +63,15 @@ def test_a_boaster_is_less_wrong_about_itself_with_its_temperature() -> None:
     assert (model.temperature, found.sketches) == (1.0, 5000)
     assert found.model.temperature == pytest.approx(3, rel=0.05)
     assert found.ece_after < 0.03 < 0.1 < found.ece_before
+
+
+def test_the_mean_of_views_is_as_sure_as_it_is_right_with_a_temperature_of_its_own() -> None:
+    rng = np.random.default_rng(5)
+    logits, labels = draw(5, 4000, 4, 1.0)
+    views = logits[:, None] + rng.normal(scale=2, size=(4000, 10, 4))
+    modest, fitted = (
+        Evaluation(labels.astype(np.int64), *judge(views, labels, temperature), ("a", "b", "c", "d"))
+        for temperature in (1.0, fit_temperature(log_mean(views), labels))
+    )
+    assert np.array_equal(modest.ranks, fitted.ranks)
+    assert fitted.ece() < 0.03 < modest.ece()

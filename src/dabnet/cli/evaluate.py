@@ -212,6 +212,7 @@ class _Opened:
                 self.ask, sketches, rows, self.raster,
                 crops=crops, labels=labels, class_names=self.classes, progress=progress, allowed=allowed,
                 change=None if share == 1 else lambda sketch: sketch.beginning(share),
+                views_temperature=1.0 if self.packed is None else self.packed.views_temperature,
             )  # fmt: skip
 
 

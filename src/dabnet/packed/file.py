@@ -70,6 +70,7 @@ def from_bytes(data: bytes, path: str = "") -> Model:
         tuple(about.get("labels", ())),
         about.get("raster"),
         float(about.get("temperature", 1)),
+        float(about.get("views_temperature", 1)),
     )
 
 

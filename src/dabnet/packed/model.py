@@ -29,6 +29,8 @@ class Model:
     """How to draw a sketch for it: size, margin and pen (`dabnet.sketches.Raster`)."""
     temperature: float = 1.0
     """What logits are divided by before they become probabilities: softmax(logits / temperature)."""
+    views_temperature: float = 1.0
+    """What sharpens the mean p of several views' probabilities: softmax(log p / views_temperature)."""
     shapes: tuple[Shape, ...] = field(init=False, repr=False)
     """The shapes of the input and of what each node makes."""
 

@@ -1,7 +1,7 @@
 """Writes packed models as files: safetensors, so that they are readable from any language and never execute anything.
 
 The header's metadata has one entry, `dabnet`: JSON with the format's version, the input's size, the nodes, the labels,
-how to rasterize and the temperature. Arrays are tensors named "<node>.<field>". docs/file-format.md explains every
+how to rasterize and the temperatures. Arrays are tensors named "<node>.<field>". docs/file-format.md explains every
 byte.
 """
 
@@ -18,8 +18,8 @@ from dabnet.packed.nodes import Conv
 if TYPE_CHECKING:
     from dabnet.packed.model import Model
 
-INT8_VERSION = 2
-"""The format's version of models with weights of 8 bits; all others are written as version 1."""
+NEWEST_VERSION = 2
+"""The format's version of models with weights of 8 bits or a temperature for views; others are version 1."""
 
 
 def to_bytes(model: Model) -> bytes:
@@ -30,7 +30,8 @@ def to_bytes(model: Model) -> bytes:
 def write(model: Model, *, ensure_ascii: bool) -> bytes:
     """Return a model as the bytes of a file, if need be with escapes for what UTF-8 cannot hold."""
     has_int8 = any(isinstance(node, Conv) and node.int8 is not None for node in model.nodes)
-    about: dict[str, Any] = {"version": INT8_VERSION if has_int8 else 1, "input": list(model.input_size)}
+    needs_newest = has_int8 or model.views_temperature != 1
+    about: dict[str, Any] = {"version": NEWEST_VERSION if needs_newest else 1, "input": list(model.input_size)}
     about["nodes"] = [{"op": node.OP, **node.settings()} for node in model.nodes]
     if model.labels:
         about["labels"] = list(model.labels)
@@ -41,6 +42,8 @@ def write(model: Model, *, ensure_ascii: bool) -> bytes:
         }
     if model.temperature != 1:
         about["temperature"] = float(model.temperature)
+    if model.views_temperature != 1:
+        about["views_temperature"] = float(model.views_temperature)
     tensors = {
         f"{at}.{name}": np.ascontiguousarray(found)
         for at, node in enumerate(model.nodes)

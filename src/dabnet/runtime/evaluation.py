@@ -1,6 +1,7 @@
 """What a network gets right: how often, on which classes, what it takes for what, and how sure it is of it.
 
-With ten crops a network's answer is the arithmetic mean of the ten views' probabilities (softmax of its logits).
+With ten crops a network's answer is the arithmetic mean p of the ten views' probabilities (softmax of its logits) or,
+where the model says how much too modest that is, softmax(log p / views_temperature).
 Nothing here needs torch: `dabnet.training.evaluate` does the same for a network of torch's.
 """
 
@@ -159,6 +160,7 @@ def evaluate(
     labels: NDArray[np.integer[Any]] | None = None,
     class_names: Sequence[str] | None = None,
     allowed: NDArray[np.bool_] | None = None,
+    views_temperature: float = 1.0,
     change: Callable[[Sketch], Sketch] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
@@ -175,6 +177,7 @@ def evaluate(
             drawings that are not in `rows` may have any.
         class_names: the classes that `labels` counts; the set's if left out.
         allowed: (classes,): which classes may be answered; all if left out.
+        views_temperature: what makes the mean of ten crops as sure as it is right (`Session.views_temperature`).
         change: what is done to each drawing before it is shown.
         progress: gets the drawings done and all drawings, after each batch.
     """
@@ -184,24 +187,28 @@ def evaluate(
         raise InputError(f"crops must be 1 or 10, not {crops}.")
     check_number("the batch size", batch_size, BATCH_SIZES)
     step = max(1, int(batch_size) // crops)
-    larger = dataclasses.replace(raster, size=crop_source_size(raster.size))
+    sharpness = 1.0 if crops == 1 else views_temperature
 
     judged = []
     for start in range(0, len(rows), step):
         batch = slice(start, start + step)
         drawn = sketches.read(rows[batch])
         drawn = drawn if change is None else [change(sketch) for sketch in drawn]
-        views = show_batch(drawn, raster)
-        if crops == 10:
-            views = ten_crop(rasterize_batch(drawn, larger), raster.size).reshape(-1, 1, raster.size, raster.size)
+        views = show_batch(drawn, raster) if crops == 1 else show_crops(drawn, raster)
         logits = _check_outputs(ask(views), len(views), len(names))
         if allowed is not None:
             logits = np.where(allowed, logits, -np.inf)
-        judged.append(judge(logits.reshape(-1, crops, len(names)), labels[batch]))
+        judged.append(judge(logits.reshape(-1, crops, len(names)), labels[batch], sharpness))
         if progress:
             progress(min(start + step, len(rows)), len(rows))
     guesses, ranks, confidences = (np.concatenate(column) for column in zip(*judged, strict=True))
     return Evaluation(labels, guesses, ranks, confidences, names)
+
+
+def show_crops(drawn: Sequence[Sketch], raster: Raster) -> NDArray[np.float32]:
+    """Return the ten crops of each drawing, (10 drawings, 1, size, size), for a network."""
+    larger = dataclasses.replace(raster, size=crop_source_size(raster.size))
+    return ten_crop(rasterize_batch(drawn, larger), raster.size).reshape(-1, 1, raster.size, raster.size)
 
 
 def ask_session(session: Session) -> Ask:
@@ -210,11 +217,13 @@ def ask_session(session: Session) -> Ask:
 
 
 def judge(
-    logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]]
+    logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]], views_temperature: float = 1.0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Return guesses, ranks and confidences, (drawings,) each, of logits (drawings, views, classes)."""
     # The logarithm of the mean probability: unlike that itself, it tells small ones apart, down to the last rank.
-    scores = _log_mean(_log_softmax(np.asarray(logits, dtype=np.float64)))
+    scores = log_mean(logits)
+    if views_temperature != 1:
+        scores = _log_softmax(scores / views_temperature)
     if np.isnan(scores).any():
         raise InputError(
             "the network answers with numbers that are not finite: its training went astray, "
@@ -237,8 +246,9 @@ def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _log_mean(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logarithm of the views' mean probability, given its logarithms (drawings, views, classes)."""
+def log_mean(logits: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return the log of the views' mean probability, (drawings, classes), of logits (drawings, views, classes)."""
+    logs = _log_softmax(np.asarray(logits, dtype=np.float64))
     if logs.shape[1] == 1:
         return logs[:, 0]
     most = logs.max(axis=1)

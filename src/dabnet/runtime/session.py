@@ -123,6 +123,11 @@ class Session:
         return float(self._about["temperature"])
 
     @property
+    def views_temperature(self) -> float:
+        """What the logarithm of several views' mean probability is divided by, to be as sure as it is right."""
+        return float(self._about["views_temperature"])
+
+    @property
     def kernels(self) -> str:
         """The name of the kernels that run it."""
         return str(self._about["kernels"])

@@ -134,7 +134,7 @@ def _shape(rng: np.random.Generator) -> Stroke:
         return np.stack([np.cos(angles), rng.uniform(0.2, 1) * np.sin(angles)], axis=1)
     if kind == 2:  # a spiral
         angles = times * rng.uniform(6, 25)
-        return times[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return np.stack([times * np.cos(angles), times * np.sin(angles)], axis=1)
     waves = times * rng.integers(1, 9) * 2 * np.pi  # a wave, round or pointed
     heights = np.sin(waves) if rng.random() < 0.5 else np.sign(np.sin(waves))
     return np.stack([2 * times - 1, rng.uniform(0.1, 0.8) * heights], axis=1)
