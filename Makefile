@@ -10,9 +10,9 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help demo test test-neon check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
+.PHONY: setup help demo test test-neon wasm check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
 
-setup: $(VENV)/ready  ## set up .venv with everything, and list the commands: what a bare `make` does
+setup: $(VENV)/ready wasm  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
 
 help:  ## list the commands
@@ -28,6 +28,9 @@ test: check  ## set up, then pass every check and test
 test-neon: $(VENV)/tools  ## compare the kernels for ARM with the portable ones in some 3,000 layers, by an emulator
 	scripts/system-packages neon
 	PYTHON=$(BIN)/python scripts/test-neon 2000
+
+wasm: $(VENV)/tools  ## compile the core to WebAssembly, for the page and for npm: build/wasm/dabnet.wasm
+	PYTHON=$(BIN)/python scripts/build-wasm
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -54,7 +57,7 @@ library: $(VENV)/tools  ## build libdabnet, static and shared, into build/librar
 	PATH=$(CURDIR)/$(BIN):$$PATH cmake --build build/libdabnet
 	PATH=$(CURDIR)/$(BIN):$$PATH cmake --install build/libdabnet --prefix build/library
 
-wheel: $(VENV)/ready  ## build a wheel into dist/
+wheel: $(VENV)/ready wasm  ## build a wheel into dist/
 	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation -w dist
 
 sizes: $(VENV)/ready  ## print the bytes of the tracked files, the sdist and the wheel, each beside its limit
@@ -78,5 +81,5 @@ $(VENV)/tools: constraints.txt scripts/system-packages
 	scripts/system-packages build $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install -c constraints.txt pip scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install -c constraints.txt pip scikit-build-core nanobind cmake ninja ziglang
 	touch $@

@@ -7,12 +7,14 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dabnet.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "model/text.h"
+#include "picture/picture.h"
 #include "plan/build.h"
 #include "rank.h"
 #include "raster.h"
@@ -51,8 +53,8 @@ dabnet_status report(const Problem& problem, char* error, std::size_t error_size
     return problem.status;
 }
 
-dabnet_status report(dabnet_status status, const char* sentence, char* error, std::size_t error_size) {
-    return report(Problem{status, sentence}, error, error_size);
+dabnet_status report(dabnet_status status, std::string sentence, char* error, std::size_t error_size) {
+    return report(Problem{status, std::move(sentence)}, error, error_size);
 }
 
 // A text for dabnet_free.
@@ -370,6 +372,21 @@ dabnet_status dabnet_draw_bitmap(const dabnet_model* model, const uint8_t* bitma
     }
     to_image(pixels, image);
     return DABNET_OK;
+}
+
+dabnet_status dabnet_draw_picture(const dabnet_model* model, const uint8_t* pixels, size_t width, size_t height,
+                                  size_t channels, float* image, char* error, size_t error_size) {
+    if (width == 0 || height == 0 || width > dabnet::kMostPixels / height ||
+        (channels != 1 && channels != 3 && channels != 4)) {
+        return report(DABNET_BAD_INPUT,
+                      "a picture has 1 to " + dabnet::grouped(dabnet::kMostPixels) + " pixels of 1, 3 or 4 channels.",
+                      error, error_size);
+    }
+    Problem problem;
+    if (!check_raster(*model, problem)) return report(problem, error, error_size);
+    std::vector<std::uint8_t> bitmap(dabnet::kGrid * dabnet::kGrid / 2);  // stays blank where there is no ink
+    dabnet::find_ink({pixels, width, height, channels}, bitmap.data());
+    return dabnet_draw_bitmap(model, bitmap.data(), 0, image, error, error_size);
 }
 
 dabnet_status dabnet_rank(const dabnet_model* model, const float* logits, size_t top, size_t* labels,

@@ -102,6 +102,12 @@ DABNET_API dabnet_status dabnet_draw_strokes(const dabnet_model* model, const fl
 DABNET_API dabnet_status dabnet_draw_bitmap(const dabnet_model* model, const uint8_t* bitmap, double line_width,
                                             float* image, char* error, size_t error_size);
 
+/* Finds the ink in a picture of a drawing, clean or photographed, and draws it. `pixels` are rows from the top, with 1
+ * (grey), 3 (red, green, blue) or 4 channels (with an alpha that is not premultiplied), 0 to 255. */
+DABNET_API dabnet_status dabnet_draw_picture(const dabnet_model* model, const uint8_t* pixels, size_t width,
+                                             size_t height, size_t channels, float* image, char* error,
+                                             size_t error_size);
+
 /* Ranks an image's logits: the likeliest `top` labels' numbers and their calibrated probabilities, the likeliest first.
  * Writes how many there are to `found`, at most `top`. */
 DABNET_API dabnet_status dabnet_rank(const dabnet_model* model, const float* logits, size_t top, size_t* labels,

@@ -11,6 +11,9 @@ const Kernels* const kAllKernels[] = {
 #ifdef DABNET_NEON
     &kNeonKernels,
 #endif
+#ifdef DABNET_WASM
+    &kWasmKernels,
+#endif
     &kPortableKernels, nullptr};
 
 const Kernels* find_kernels(const char* name) {

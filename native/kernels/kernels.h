@@ -150,6 +150,7 @@ extern const Kernels* const kAllKernels[];
 
 extern const Kernels kAvx2Kernels;
 extern const Kernels kNeonKernels;
+extern const Kernels kWasmKernels;
 extern const Kernels kPortableKernels;
 
 // The set of this name, or null if there is none, or if it does not run here; without a name, the fastest that runs.

@@ -1,0 +1,7 @@
+# Zig's Clang, libc++ and wasi-libc, from PyPI, as the compiler for WebAssembly. DABNET_PYTHON has ziglang.
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES DABNET_PYTHON)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_CXX_COMPILER "${DABNET_PYTHON};-m;ziglang;c++")
+set(CMAKE_CXX_COMPILER_TARGET wasm32-wasi)
