@@ -34,7 +34,7 @@ LIMIT_MS = 0.07
 """Two look-ups per cycle at 3.2 GHz, each of 32 filters, 4 channels and 2 positions; more is in docs/kernels.md."""
 
 
-def make_chain(channels: int, side: int, *, middle: bool) -> Model:
+def make_chain(channels: int, side: int, *, has_offset: bool) -> Model:
     """Return sign, convolution, sign, convolution, and so on; about half of the signs are +1."""
     rng = np.random.default_rng(channels)
     nodes: list[Node] = []
@@ -42,10 +42,10 @@ def make_chain(channels: int, side: int, *, middle: bool) -> Model:
         threshold = rng.normal(0, 0.1, channels).astype(np.float32)
         nodes.append(Sign(inputs=(len(nodes),), threshold=threshold))
         scale = rng.uniform(0.5, 1.5, channels).astype(np.float32) / np.float32(np.sqrt(9 * channels))
-        shift = rng.normal(0, 0.1, channels).astype(np.float32) * scale if middle else None
+        shift = rng.normal(0, 0.1, channels).astype(np.float32) * scale if has_offset else None
         ones = pack(rng.random((channels, 9 * channels)) < 0.5)
         window: dict[str, Any] = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
-        nodes.append(Conv(inputs=(len(nodes),), filters=channels, bits=ones, scale=scale, middle=shift, **window))
+        nodes.append(Conv(inputs=(len(nodes),), filters=channels, bits=ones, scale=scale, offset=shift, **window))
     return Model((channels, side, side), tuple(nodes))
 
 
@@ -77,8 +77,8 @@ def time_layer(session: Session, x: np.ndarray[Any, Any], runs: int) -> float:
 
 
 def measure(channels: int, side: int, turns: int) -> dict[str, Any]:
-    model = make_chain(channels, side, middle=True)
-    session, theirs = Session(model), OpenVinoChain(make_chain(channels, side, middle=False))
+    model = make_chain(channels, side, has_offset=True)
+    session, theirs = Session(model), OpenVinoChain(make_chain(channels, side, has_offset=False))
     x = np.random.default_rng(0).standard_normal((1, channels, side, side), dtype=np.float32)
     best = {"dabnet": float("inf"), "openvino": float("inf")}
     for _ in range(turns):

@@ -111,11 +111,11 @@ def test_an_rprelu_is_a_shift_a_prelu_and_a_shift_and_a_learned_threshold_no_nod
     assert [node.OP for node in nodes] == ["max_pool", "affine", "prelu", "affine", "max_pool", "sign", "conv"]
 
 
-def test_only_dab_layers_carry_a_middle() -> None:
+def test_only_dab_layers_carry_an_offset() -> None:
     for method, expected in (("dab", True), ("xnor", False), ("bnn", False)):
         net = dabnet.build("resnet18", 20, "fbin", method, width=0.125, input_size=32)  # type: ignore[arg-type]
         nodes = lower(net, (1, 32, 32)).model.nodes
-        assert any(getattr(node, "middle", None) is not None for node in nodes) == expected
+        assert any(getattr(node, "offset", None) is not None for node in nodes) == expected
 
 
 class Foreign(nn.Module):

@@ -48,14 +48,14 @@ def coins(*shape: int) -> NDArray[np.uint8]:
     return pack(rng.randint(0, 2, shape).astype(np.bool_))
 
 
-def one_bit(filters: int, channels: int, *, kernel: tuple[int, int] = (1, 1), middle: bool = True, **more: Any) -> Conv:
+def one_bit(filters: int, channels: int, *, kernel: tuple[int, int] = (1, 1), offset: bool = True, **more: Any) -> Conv:
     """Make a convolution with one-bit weights; `channels` are those of a group."""
     return Conv(
         filters=filters,
         kernel=kernel,
         bits=coins(filters, kernel[0] * kernel[1] * channels),
         scale=numbers(filters),
-        middle=numbers(filters) if middle else None,
+        offset=numbers(filters) if offset else None,
         **{"inputs": (0,), **more},
     )
 
@@ -105,7 +105,7 @@ EXACT = {
         )
     ),
     "one-bit conv of numbers": alone(one_bit(5, 3, kernel=(3, 3), padding=(1, 1, 1, 1), bias=numbers(5))),
-    "one-bit conv without middle": alone(one_bit(5, 3, kernel=(3, 3), middle=False)),
+    "one-bit conv without offset": alone(one_bit(5, 3, kernel=(3, 3), offset=False)),
     "signs padded with 0": alone(
         Sign(inputs=(0,)), one_bit(4, 3, kernel=(3, 3), inputs=(1,), padding=(0, 1, 2, 3), stride=(2, 2))
     ),

@@ -81,8 +81,8 @@ def test_eval_mode_computes_exact_integers() -> None:
     bits = sign(x).double()
     dots = F.conv2d(bits, s, padding=1)
     sums = F.conv2d(bits, torch.ones_like(s), padding=1)
-    half_gap, middle = ((alpha - beta) / 2)[:, :, None], ((alpha + beta) / 2)[:, :, None]
-    assert torch.equal(layer(x), half_gap * dots.float() + middle * sums.float())
+    half_gap, offset = ((alpha - beta) / 2)[:, :, None], ((alpha + beta) / 2)[:, :, None]
+    assert torch.equal(layer(x), half_gap * dots.float() + offset * sums.float())
 
 
 @pytest.mark.parametrize("precision", ["wbin", "fbin"])

@@ -126,7 +126,7 @@ def base_models() -> list[Model]:
                     pad_value=1,
                     bits=bits(6, 9 * 70),
                     scale=floats(6),
-                    middle=floats(6),
+                    offset=floats(6),
                     bias=floats(6),
                 ),
                 Sign(inputs=(3,)),
@@ -155,7 +155,7 @@ def base_models() -> list[Model]:
                     padding=(1, 1, 1, 1),
                     bits=bits(4, 18),
                     scale=floats(4),
-                    middle=floats(4),
+                    offset=floats(4),
                     bias=floats(4),
                 ),
                 Add(inputs=(1, 0)),
@@ -186,7 +186,7 @@ def base_models() -> list[Model]:
             (8, 7, 6),
             (
                 Sign(inputs=(0,), threshold=floats(8)),
-                Conv(inputs=(1,), filters=4, kernel=(3, 3), bits=bits(4, 72), scale=floats(4), middle=floats(4)),
+                Conv(inputs=(1,), filters=4, kernel=(3, 3), bits=bits(4, 72), scale=floats(4), offset=floats(4)),
             ),
         ),
         Model((3, 7, 6), (MaxPool(inputs=(0,), kernel=(3, 3)), AvgPool(inputs=(0,), kernel=(3, 3)))),
@@ -295,7 +295,7 @@ def refit(rng: random.Random, parts: Parts) -> None:
         }
         del settings["op"]
         inputs = [shapes[value] for value in settings["inputs"]]
-        names = [name for name in kind.array_names() if f"{at}.{name}" in parts.tensors or kind in (Affine, PRelu)]
+        names = [name for name in kind.tensor_fields() if f"{at}.{name}" in parts.tensors or kind in (Affine, PRelu)]
         if kind is Conv and (inputs[0].is_signs or not {"weight", "int8"} & set(names)):
             names = ["bits", "scale", *(name for name in names if name in ("middle", "bias"))]
         arrays = {name: draw_array(rng, kind(**settings), name, inputs[0]) for name in names}

@@ -73,7 +73,7 @@ def tiny_model() -> Model:
         padding=(0, 1, 0, 0),
         bits=np.array([[0b000111], [0b110100]], dtype=np.uint8),
         scale=floats(0.5, 0.25),
-        middle=floats(0.125, -0.25),
+        offset=floats(0.125, -0.25),
     )
     return Model((1, 3, 3), (first, sign, second), labels=("sun", "tree"))
 

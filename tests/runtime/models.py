@@ -87,7 +87,7 @@ def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, large
         pad_value=draw(st.integers(0, 1)) if shape.is_signs else 0,
         bits=pack(rng.random((filters, taps)) < 0.5),
         scale=floats(rng, filters),
-        middle=floats(rng, filters) if draw(st.booleans()) else None,
+        offset=floats(rng, filters) if draw(st.booleans()) else None,
         bias=bias,
         **window,
     )
@@ -204,8 +204,8 @@ def models_of_signs(draw: st.DrawFn) -> Model:
             weight = halves(rng, filters, *window["kernel"], of.channels)
             return put(Conv(inputs=(value,), filters=filters, weight=weight, bias=halves(rng, filters), **window))
         bits = pack(rng.random((filters, window["kernel"][0] * window["kernel"][1] * of.channels)) < 0.5)
-        scale, middle = halves(rng, filters), halves(rng, filters)
-        return put(Conv(inputs=(value,), filters=filters, bits=bits, scale=scale, middle=middle, **window))
+        scale, offset = halves(rng, filters), halves(rng, filters)
+        return put(Conv(inputs=(value,), filters=filters, bits=bits, scale=scale, offset=offset, **window))
 
     def sign(value: int) -> int:
         threshold = np.where(rng.random(shape(value).channels) < 0.2, 0, 4 * halves(rng, shape(value).channels))
@@ -269,7 +269,7 @@ def models_of_chains(draw: st.DrawFn) -> Model:
             padding=(1, 1, 1, 1),
             bits=pack(rng.random((channels, 9 * channels)) < 0.5),
             scale=floats(rng, channels),
-            middle=floats(rng, channels) if draw(st.booleans()) else None,
+            offset=floats(rng, channels) if draw(st.booleans()) else None,
         )
         last = put(conv)
         if draw(st.booleans()):

@@ -46,7 +46,7 @@ def shared_model() -> Model:
                 padding=(1, 1, 1, 1),
                 bits=bits(20, 180),
                 scale=floats(20),
-                middle=floats(20),
+                offset=floats(20),
             ),
             Add(inputs=(4, 2)),
             Affine(inputs=(5,), scale=floats(20), shift=floats(20)),

@@ -121,7 +121,7 @@ LONG: dict[str, tuple[Node, ...]] = {
             kernel=(SIDE // 2,) * 2,
             bits=np.full((1, SIDE * SIDE // 32), 255, np.uint8),
             scale=np.ones(1, np.float32),
-            middle=np.ones(1, np.float32),
+            offset=np.ones(1, np.float32),
         ),
     ),
 }

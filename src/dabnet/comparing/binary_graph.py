@@ -1,8 +1,8 @@
 """A packed model as an OpenVINO graph of `BinaryConvolution`, the nearest thing to our runtime that others offer.
 
 A sign becomes a FakeQuantize of two levels, and a convolution of signs a BinaryConvolution of one-bit constants with a
-scale per filter. It is XNOR-Net's arithmetic, +1 and -1 alike: what DAB adds, `middle` times the sum of the inputs, has
-no operator there and is left out. So the answers are ours where no `middle` is, as in a network of method "xnor".
+scale per filter. It is XNOR-Net's arithmetic, +1 and -1 alike: what DAB adds, `offset` times the sum of the inputs, has
+no operator there and is left out. So the answers are ours where no `offset` is, as in a network of method "xnor".
 """
 
 from __future__ import annotations

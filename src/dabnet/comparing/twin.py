@@ -32,5 +32,5 @@ def _make_real(node: Node, shape: Shape, rng: np.random.Generator) -> Node:
     channels, taps = shape.channels // node.groups, node.taps(shape)
     weight = rng.standard_normal((node.filters, *node.kernel, channels), dtype=np.float32) * np.sqrt(2 / taps)
     bias = np.zeros(node.filters, dtype=np.float32)
-    real = {"bits": None, "scale": None, "middle": None, "pad_value": 0}
+    real = {"bits": None, "scale": None, "offset": None, "pad_value": 0}
     return replace(node, weight=weight.astype(np.float32), bias=bias, **real)  # type: ignore[arg-type]  # of many kinds

@@ -19,6 +19,7 @@ from dabnet.packed.model import Model
 from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
+    AdaptivePool,
     Add,
     Affine,
     AvgPool,
@@ -168,9 +169,9 @@ def _filters(node: Conv, shape: Shape) -> NDArray[np.float32]:
         weight = node.real_weight()
     else:
         assert node.scale is not None
-        middle = np.zeros_like(node.scale) if node.middle is None else node.middle
+        offset = np.zeros_like(node.scale) if node.offset is None else node.offset
         ones = unpack(node.bits, node.taps(shape))
-        weight = np.where(ones, (middle + node.scale)[:, None], (middle - node.scale)[:, None])
+        weight = np.where(ones, (offset + node.scale)[:, None], (offset - node.scale)[:, None])
         weight = weight.reshape(node.filters, *node.kernel, -1)
     return weight.transpose(0, 3, 1, 2)
 
@@ -262,16 +263,16 @@ def _adaptive_max_pool(graph: OnnxGraph, node: AdaptiveMaxPool, x: Value) -> str
     return _parts(graph, node, x, "GlobalMaxPool", "MaxPool", "ReduceMax")
 
 
-def _parts(graph: OnnxGraph, node: AdaptiveAvgPool, x: Value, whole: str, pool: str, reduce: str) -> str:
+def _parts(graph: OnnxGraph, node: AdaptivePool, x: Value, whole: str, pool: str, reduce: str) -> str:
     """Reduce each part of the map: at once if there is one, with a pool if all are equal, and else one by one."""
-    (_, height, width, _), (down, across) = x.shape, node.size
+    (_, height, width, _), (rows, columns) = x.shape, node.size
     if node.size == (1, 1):
         return graph.add(whole, x.name)
-    if height % down == 0 and width % across == 0:
-        part = (height // down, width // across)
+    if height % rows == 0 and width % columns == 0:
+        part = (height // rows, width // columns)
         return graph.add(pool, x.name, kernel_shape=part, strides=part)
-    rows = _parts_of_axis(graph, x.name, 2, height, down, reduce)
-    return _parts_of_axis(graph, rows, 3, width, across, reduce)
+    parts = _parts_of_axis(graph, x.name, 2, height, rows, reduce)
+    return _parts_of_axis(graph, parts, 3, width, columns, reduce)
 
 
 def _parts_of_axis(graph: OnnxGraph, x: str, axis: int, size: int, count: int, reduce: str) -> str:

@@ -205,7 +205,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
     else:
         _check_flat(walk, node)
         settings = {}
-    middle = _numpy((alpha + beta) / 2).reshape(-1)
+    offset = _numpy((alpha + beta) / 2).reshape(-1)
     return NodeDraft(
         nodes.Conv,
         [before],
@@ -214,7 +214,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         {"filters": len(signs), **settings},
         {
             "scale": _numpy((alpha - beta) / 2).reshape(-1),
-            **({"middle": middle} if middle.any() else {}),
+            **({"offset": offset} if offset.any() else {}),
             **_bias(cast("BinaryConv2d | BinaryLinear", layer)),
         },
         signs=signs.reshape(len(signs), -1),
@@ -297,7 +297,7 @@ def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
 def _pool(
     walk: Walk,
     node: fx.Node,
-    kind: type[nodes.MaxPool],
+    kind: type[nodes.Windowed],
     kernel: Any,
     stride: Any,
     padding: Any,

@@ -139,10 +139,10 @@ class BinaryLayer(nn.Module):
         """
         assert self.quantize_weight is not None
         binary, (mask, alpha, beta) = self.quantize_weight.with_values(self.weight, self.low_count, self.name)
-        half_gap, middle = (alpha - beta) / 2, (alpha + beta) / 2
+        half_gap, offset = (alpha - beta) / 2, (alpha + beta) / 2
         signs = torch.where(mask, 1.0, -1.0).to(binary.dtype).reshape(binary.shape)
         carrier = binary - binary.detach() if binary.requires_grad else None
-        return signs, half_gap.squeeze(1), middle.squeeze(1), carrier
+        return signs, half_gap.squeeze(1), offset.squeeze(1), carrier
 
     def extra_repr(self) -> str:
         """Torch's own description of the layer, then how it is binary."""
@@ -223,12 +223,12 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         x = self._binary_input(x)
         if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return self._convolve(x, self.binary_weight(), self.bias)
-        signs, half_gap, middle, carrier = self._signs_and_scales()
+        signs, half_gap, offset, carrier = self._signs_and_scales()
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
         sums = self._convolve(x, box, None)  # (N, groups, H', W')
         sums = sums.repeat_interleave(self.out_channels // self.groups, dim=-3)
         dots = self._convolve(x, signs, None)
-        result = half_gap[:, None, None] * dots + middle[:, None, None] * sums
+        result = half_gap[:, None, None] * dots + offset[:, None, None] * sums
         if carrier is not None:
             result = result + self._convolve(x, carrier, None)
         return result if self.bias is None else result + self.bias[:, None, None]
@@ -275,8 +275,8 @@ class BinaryLinear(BinaryLayer, nn.Linear):
         x = self._binary_input(x)
         if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
             return F.linear(x, self.binary_weight(), self.bias)
-        signs, half_gap, middle, carrier = self._signs_and_scales()
-        result = half_gap * F.linear(x, signs) + middle * x.sum(dim=-1, keepdim=True)
+        signs, half_gap, offset, carrier = self._signs_and_scales()
+        result = half_gap * F.linear(x, signs) + offset * x.sum(dim=-1, keepdim=True)
         if carrier is not None:
             result = result + F.linear(x, carrier)
         return result if self.bias is None else result + self.bias

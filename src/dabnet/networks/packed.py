@@ -72,8 +72,8 @@ def _unpack(node: Node, shape: Shape) -> Arrays:
         arrays["weight"] = torch.from_numpy(signs)
         del arrays["bits"]
         if not shape.is_signs:  # then the weights are the two values themselves, as if they were real
-            middle = arrays.pop("middle", torch.zeros(node.filters))
-            arrays["weight"] = arrays.pop("scale")[:, None, None, None] * arrays["weight"] + middle[:, None, None, None]
+            offset = arrays.pop("middle", torch.zeros(node.filters))
+            arrays["weight"] = arrays.pop("scale")[:, None, None, None] * arrays["weight"] + offset[:, None, None, None]
     if isinstance(node, Conv) and node.int8 is not None:
         arrays["weight"] = torch.from_numpy(node.real_weight())
         del arrays["int8"], arrays["scale"]

@@ -62,8 +62,9 @@ def from_bytes(data: bytes, path: str = "") -> Model:
     about = json.loads(header.pop("__metadata__")["dabnet"])
     nodes = [_read_node(described) for described in about["nodes"]]
     for name, entry in header.items():
-        at, _, field = name.partition(".")
-        nodes[int(at)][field] = _read_array(entry, data, start)
+        at, _, tensor = name.partition(".")
+        values = nodes[int(at)]
+        values[OPS[values["op"]].tensor_fields()[tensor]] = _read_array(entry, data, start)
     return Model(
         tuple(about["input"]),
         tuple(OPS[values.pop("op")](**values) for values in nodes),
@@ -75,12 +76,12 @@ def from_bytes(data: bytes, path: str = "") -> Model:
 
 
 def _read_node(described: dict[str, Any]) -> dict[str, Any]:
-    """Return what a node is made of, lists as tuples and numbers as its fields have them."""
-    kinds = {item.name: item.type for item in fields(OPS[described["op"]])}
+    """Return what a node is made of, lists as tuples and real numbers as floats."""
+    reals = [item.name for item in fields(OPS[described["op"]]) if item.metadata.get("real")]
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in described.items()
     }
-    return {name: float(value) if kinds.get(name) == "float" else value for name, value in values.items()}
+    return values | {name: float(values[name]) for name in reals}
 
 
 def _read_array(entry: dict[str, Any], data: bytes, start: int) -> NDArray[Any]:

@@ -37,14 +37,19 @@ class Shape(NamedTuple):
         return f"{self.channels}x{self.height}x{self.width}{' signs' if self.is_signs else ''}"
 
 
-def array() -> Any:
-    """Declare a field that holds an array, None where it is left out."""
-    return field(default=None, metadata={"array": True}, repr=False)
+def array(tensor: str | None = None) -> Any:
+    """Declare a field that holds an array, None where it is left out; `tensor` is its name in a file, if another."""
+    return field(default=None, metadata={"array": True, "tensor": tensor}, repr=False)
+
+
+def real() -> Any:
+    """Declare a setting that is a real number; a file may write a whole one without a fraction."""
+    return field(metadata={"real": True})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Node:
-    """One step. Fields that `array()` declares are its tensors, the others go into the file's header."""
+    """What makes one value from others. Fields that `array()` declares are its tensors, the others its settings."""
 
     OP: ClassVar[str]
     inputs: tuple[int, ...]
@@ -52,16 +57,17 @@ class Node:
     """Of the layer of the trained network that it came from."""
 
     @classmethod
-    def array_names(cls) -> list[str]:
-        """Return the names of the fields that hold arrays."""
-        return [item.name for item in fields(cls) if item.metadata.get("array")]
+    def tensor_fields(cls) -> dict[str, str]:
+        """Return the fields that hold arrays, by the names of their tensors in a file."""
+        arrays = [item for item in fields(cls) if item.metadata.get("array")]
+        return {item.metadata["tensor"] or item.name: item.name for item in arrays}
 
     def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Walk over the arrays that it has."""
-        for name in self.array_names():
+        """Walk over the arrays that it has, each with its tensor's name."""
+        for tensor, name in self.tensor_fields().items():
             value = getattr(self, name)
             if value is not None:
-                yield name, value
+                yield tensor, value
 
     def settings(self) -> dict[str, Any]:
         """Return what is no array and not as by default."""
@@ -79,7 +85,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Windowed(Node):
-    """A step that slides a window over maps. `padding` is top, left, bottom, right."""
+    """A node that slides a window over maps. `padding` is top, left, bottom, right."""
 
     kernel: Pair = (1, 1)
     stride: Pair = (1, 1)
@@ -97,7 +103,7 @@ class Conv(Windowed):
 
     With one-bit weights s, of signs x and of real numbers x alike:
 
-        value = scale (s . x) + middle sum(x) + bias
+        value = scale (s . x) + offset sum(x) + bias
 
     A padded tap of signs holds `pad_value`: with 0 it counts for neither sum, with 1 it is +1.
     """
@@ -112,7 +118,8 @@ class Conv(Windowed):
     bits: NDArray[np.uint8] | None = array()
     """(filters, bytes): a filter's bits in order, the first in a byte's lowest bit; the last byte is filled with 0."""
     scale: NDArray[np.float32] | None = array()
-    middle: NDArray[np.float32] | None = array()
+    offset: NDArray[np.float32] | None = array(tensor="middle")
+    """The mean of a filter's two values, which are `offset + scale` and `offset - scale`; in a file, `middle`."""
     bias: NDArray[np.float32] | None = array()
 
     def real_weight(self) -> NDArray[np.float32]:
@@ -161,8 +168,8 @@ class Clamp(Node):
     """x, but at least `low` and at most `high`."""
 
     OP = "clamp"
-    low: float
-    high: float
+    low: float = real()
+    high: float = real()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,7 +188,7 @@ class MaxPool(Windowed):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AvgPool(MaxPool):
+class AvgPool(Windowed):
     """The mean under the window, of what is no padding; with `count_padding` the sum divided by the window's size."""
 
     OP = "avg_pool"
@@ -189,16 +196,25 @@ class AvgPool(MaxPool):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveAvgPool(Node):
-    """Means over `size` parts of the map, along height and width: from floor(i H / h) to ceil((i + 1) H / h)."""
+class AdaptivePool(Node):
+    """A node that makes one number of each of `size` parts of a map of H x W.
 
-    OP = "adaptive_avg_pool"
+    Along the height, part i of h goes from row floor(i H / h) to before row ceil((i + 1) H / h); along the width alike.
+    """
+
     size: Pair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveMaxPool(AdaptiveAvgPool):
-    """The largest of each of `size` parts of the map, parted as in `AdaptiveAvgPool`."""
+class AdaptiveAvgPool(AdaptivePool):
+    """The mean of each part of the map."""
+
+    OP = "adaptive_avg_pool"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdaptiveMaxPool(AdaptivePool):
+    """The largest of each part of the map."""
 
     OP = "adaptive_max_pool"
 

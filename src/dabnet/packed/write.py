@@ -1,7 +1,7 @@
 """Writes packed models as files: safetensors, so that they are readable from any language and never execute anything.
 
 The header's metadata has one entry, `dabnet`: JSON with the format's version, the input's size, the nodes, the labels,
-how to rasterize and the temperatures. Arrays are tensors named "<node>.<field>". docs/file-format.md explains every
+how to rasterize and the temperatures. Arrays are tensors named "<node>.<array>". docs/file-format.md explains every
 byte.
 """
 

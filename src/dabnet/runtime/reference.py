@@ -17,6 +17,7 @@ from dabnet.packed.bits import unpack
 from dabnet.packed.nodes import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
+    AdaptivePool,
     Add,
     Affine,
     AvgPool,
@@ -79,9 +80,9 @@ def _(node: Conv, x: Value) -> Value:
     if is_signs:
         assert node.scale is not None
         dots = node.scale * dots
-        if node.middle is not None:
+        if node.offset is not None:
             sums = np.repeat(taps.sum(axis=-1), filters // groups, axis=-1).astype(np.float32)
-            dots = dots + node.middle * sums
+            dots = dots + node.offset * sums
     result: Value = dots if node.bias is None else dots + node.bias
     return result
 
@@ -95,7 +96,7 @@ def _weights(node: Conv, count: int, is_signs: bool) -> Value:
         return signs
     assert node.scale is not None
     values = node.scale[:, None] * signs.astype(np.float32)
-    return (values if node.middle is None else values + node.middle[:, None]).astype(np.float64)
+    return (values if node.offset is None else values + node.offset[:, None]).astype(np.float64)
 
 
 @compute.register(Sign)
@@ -183,8 +184,8 @@ def _taps(size: int, kernel: int, stride: int, dilation: int) -> NDArray[Any]:
     return np.arange(positions)[:, None] * stride + np.arange(kernel) * dilation
 
 
-def _parts(node: AdaptiveAvgPool, x: Value, reduce: Callable[..., Value]) -> Value:
-    (_, height, width, _), (down, across) = x.shape, node.size
-    rows = [slice(i * height // down, -(-(i + 1) * height // down)) for i in range(down)]
-    columns = [slice(i * width // across, -(-(i + 1) * width // across)) for i in range(across)]
+def _parts(node: AdaptivePool, x: Value, reduce: Callable[..., Value]) -> Value:
+    (_, height, width, _), (h, w) = x.shape, node.size
+    rows = [slice(i * height // h, -(-(i + 1) * height // h)) for i in range(h)]
+    columns = [slice(i * width // w, -(-(i + 1) * width // w)) for i in range(w)]
     return np.stack([np.stack([reduce(x[:, r, c], axis=(1, 2)) for c in columns], axis=1) for r in rows], axis=1)
