@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
+
+from .pad import SCREENSHOTS, SIZES, Pad, new_context, run_browser
 
 
 class Server:
@@ -68,3 +71,20 @@ def server() -> Iterator[Server]:
     """The server as it is by default."""
     with start() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with run_browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(params=SIZES)
+def pad(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Iterator[Pad]:
+    """The page as it is opened first, at each size; whatever is wrong in its console fails the test."""
+    context = new_context(browser, request.param)
+    pad = Pad(context).open(server.address)
+    yield pad
+    pad.page.screenshot(path=SCREENSHOTS / f"{request.node.name.replace('[', '-').strip(']')}.png")
+    context.close()
+    assert pad.problems == []

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dabnet.sketches.raster import rasterize
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
 from dabnet.web.metrics import BOUNDS
+from dabnet.web.page import KINDS, page_files
 
 from ..sketches.drawings import HOUSE, encode, paint
 from .conftest import Server
@@ -169,13 +171,18 @@ def test_requests_are_counted_as_prometheus_reads_them(server: Server) -> None:
 
 
 def test_the_page_takes_nothing_from_elsewhere(server: Server) -> None:
-    for path, kind in (("/", "text/html"), ("/pad.css", "text/css"), ("/pad.js", "text/javascript")):
-        status, headers, body = server.ask("GET", path)
-        assert (status, headers["content-type"]) == (200, f"{kind}; charset=utf-8")
-        assert "default-src 'none'" in headers["content-security-policy"]
+    names = [name for name in page_files(0.5) if name != "index.html"]
+    assert {"pad.css", "pad.js", "icon.svg"} < set(names)
+    for name in ["", *names]:
+        status, headers, body = server.ask("GET", f"/{name}")
+        kind = KINDS[Path(name or "index.html").suffix]
+        assert (status, headers["content-type"].removesuffix("; charset=utf-8")) == (200, kind)
+        assert headers["content-security-policy"].startswith(
+            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; "
+        )
         urls = set(re.findall(rb"https?://[^\s'\"]+", body))
         assert urls <= {b"http://www.w3.org/2000/svg"}
-        status, _, body = server.ask("GET", path, **{"if-none-match": headers["etag"]})
+        status, _, body = server.ask("GET", f"/{name}", **{"if-none-match": headers["etag"]})
         assert (status, body) == (304, b"")
 
 

@@ -1,157 +1,105 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright. Screenshots are kept in build/screenshots."""
+"""The page that the server serves, at four sizes: drawing, guesses, and everything that people expect of it."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 import dabnet
 from dabnet.sketches import read_sketch
 
 from .conftest import Server
-
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DESKTOP, PHONE = ViewportSize(width=1200, height=800), ViewportSize(width=390, height=844)
-
-Stroke = list[tuple[float, float]]
-HOUSE: list[Stroke] = [
-    [(0.15, 0.5), (0.5, 0.12), (0.85, 0.5)],
-    [(0.22, 0.45), (0.22, 0.88), (0.78, 0.88), (0.78, 0.45)],
-    [(0.43, 0.88), (0.43, 0.62), (0.57, 0.62), (0.57, 0.88)],
-]
+from .pad import HOUSE, Pad, expected, new_context
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        problem = "there is no Chromium: scripts/system-packages test installs it where it may"
-        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(params=[("desktop", DESKTOP, "light"), ("phone", PHONE, "dark")], ids=["desktop", "phone"])
-def page(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Iterator[Page]:
-    """The page as it is opened first; whatever is wrong in its console fails the test."""
-    name, viewport, scheme = request.param
-    is_phone = name == "phone"
-    context = browser.new_context(
-        viewport=viewport, color_scheme=scheme, has_touch=is_phone, device_scale_factor=1 + is_phone
-    )
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(server.address)
-    expect(page.locator("#knows summary")).to_contain_text("It knows")
-    yield page
-    page.screenshot(path=SCREENSHOTS / f"{request.node.name.replace('[', '-').strip(']')}.png", full_page=True)
-    context.close()
-    assert problems == []
-
-
-def draw(page: Page, stroke: Stroke) -> None:
-    box = page.locator("#canvas").bounding_box()
-    assert box is not None
-    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in stroke]
-    page.mouse.move(*points[0])
-    page.mouse.down()
-    for point in points[1:]:
-        page.mouse.move(*point, steps=4)
-    page.mouse.up()
-
-
-def until(page: Page, condition: str) -> None:
-    """Wait for a condition in the page; the page's own policy lets nobody poll from inside."""
-    end = time.monotonic() + 15
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        page.wait_for_timeout(20)
-
-
-def guesses(page: Page) -> Locator:
-    return page.locator("#guesses .label").filter(has_text=re.compile(r"\w"))
-
-
-def wait_for_guesses(page: Page) -> dict[str, str]:
-    """Wait for the answer to the drawing as it is; return what the page shows of it."""
-    expect(guesses(page)).to_have_count(5)
-    until(page, "!asking && !again")
-    rows = zip(guesses(page).all_inner_texts(), page.locator("#guesses .share").all_inner_texts(), strict=True)
-    return dict(rows)
-
-
-def expected(page: Page) -> list[str]:
-    """What Python says of the strokes that the page has."""
-    return [label for label, _ in dabnet.Recognizer.load().recognize(page.evaluate("strokes"))]
-
-
-def test_every_stroke_is_guessed_and_undone(page: Page) -> None:
-    labels = dabnet.Recognizer.load().labels
-    expect(page.locator("#undo")).to_be_disabled()
+def test_every_stroke_is_guessed_undone_and_redone(pad: Pad) -> None:
+    expect(pad.at("undo")).to_be_disabled()
     seen = []
     for count, stroke in enumerate(HOUSE, start=1):
-        draw(page, stroke)
-        assert page.evaluate("strokes.length") == count
-        found = wait_for_guesses(page)
-        assert list(found) == expected(page)
-        assert set(found) <= set(labels)
+        pad.draw(stroke)
+        found = pad.guesses()
+        assert len(pad.strokes()) == count
+        assert list(found) == expected(pad.strokes())
         assert all(re.fullmatch(r"(< 0\.1|\d+(\.\d)?) %", share) for share in found.values())
-        expect(page.locator("#time")).to_have_text(re.compile(r"^\d+\.\d ms to recognize, \d+ ms there and back$"))
-        expect(page.locator("#spoken")).not_to_be_empty()
+        expect(pad.at("time")).to_have_text(re.compile(r"^\d+\.\d ms to recognize$"))
+        expect(pad.at("spoken")).not_to_be_empty()
         seen.append(found)
     assert len({tuple(found.items()) for found in seen}) == 3
-    sure = page.evaluate("at('guesses').classList.contains('sure')")
-    expect(page.locator("#headline")).to_have_text(next(iter(seen[2])) if sure else "Not sure yet")
+    is_sure = pad.at("guesses").evaluate("(list) => list.classList.contains('sure')")
+    expect(pad.at("headline")).to_have_text(next(iter(seen[2])) if is_sure else "Not sure yet")
 
-    for found in reversed(seen[:2]):
-        page.locator("#undo").click()
-        assert wait_for_guesses(page) == found
-    page.locator("#undo").click()
-    expect(guesses(page)).to_have_count(0)
-    expect(page.locator("#headline")).to_have_text("What will it be?")
+    expect(pad.at("redo")).to_be_disabled()
+    pad.at("undo").click()
+    assert pad.guesses() == seen[1]
+    pad.page.keyboard.press("Control+z")
+    assert pad.guesses() == seen[0]
+    for count, redo in ((2, "Control+Shift+Z"), (3, "Control+y")):
+        pad.page.keyboard.press(redo)
+        assert pad.guesses() == seen[count - 1]
+        assert len(pad.strokes()) == count
+    pad.at("undo").click()
+    pad.at("redo").click()
+    assert pad.guesses() == seen[2]
+
+    pad.at("undo").click()
+    pad.draw(HOUSE[0])  # what was undone is gone now
+    expect(pad.at("redo")).to_be_disabled()
+    for _ in range(3):
+        pad.page.keyboard.press("Control+z")
+    pad.expect_empty()
 
 
-def test_clear_wipes_the_drawing_and_undo_brings_it_back(page: Page) -> None:
-    draw(page, HOUSE[0])
-    found = wait_for_guesses(page)
-    ink = "paper.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value)"
-    assert page.evaluate(ink)
-    page.locator("#clear").click()
-    expect(guesses(page)).to_have_count(0)
-    until(page, f"!({ink})")
-    expect(page.locator("#clear")).to_be_disabled()
-    page.keyboard.press("Control+z")
-    assert wait_for_guesses(page) == found
+def test_clear_wipes_the_drawing_and_undo_brings_it_back(pad: Pad) -> None:
+    pad.draw(HOUSE[0])
+    found = pad.guesses()
+    assert pad.ink() > 100
+    pad.at("clear").click()
+    pad.expect_empty()
+    assert pad.ink() == 0
+    expect(pad.at("clear")).to_be_disabled()
+    pad.page.keyboard.press("Control+z")
+    assert pad.guesses() == found
 
 
-def test_the_drawing_is_downloaded_and_recognized_alike(page: Page, tmp_path: Path) -> None:
-    for stroke in HOUSE:
-        draw(page, stroke)
-    first = next(iter(wait_for_guesses(page)))
+def test_a_click_leaves_a_dot_and_a_dot_is_no_drawing_yet(pad: Pad) -> None:
+    assert pad.ink() == 0
+    pad.draw([(0.5, 0.5)])
+    assert pad.ink() > 20
+    assert [len(stroke) for stroke in pad.strokes()] == [1]
+    pad.expect_empty()
+    expect(pad.at("undo")).to_be_enabled()
+
+
+def test_guesses_come_while_the_pen_moves(pad: Pad) -> None:
+    pad.draw([*HOUSE[1], *HOUSE[0]], lift=False)
+    before = pad.guesses()
+    for position in pad.positions([(0.5, 0.9), (0.1, 0.1), (0.9, 0.1)]):
+        pad.page.mouse.move(*position, steps=5)
+    text = "".join(label + share for label, share in before.items())
+    pad.until("(before) => document.getElementById('guesses').textContent !== before", text)
+    pad.page.mouse.up()
+    assert list(pad.guesses()) == expected(pad.strokes())
+
+
+def test_the_drawing_is_downloaded_and_recognized_alike(pad: Pad, tmp_path: Path) -> None:
+    pad.draw(*HOUSE)
+    first = next(iter(pad.guesses()))
     for name in ("png", "json"):
-        with page.expect_download() as download:
-            page.locator(f"#{name}").click()
+        pad.page.locator("#save summary").click()
+        with pad.page.expect_download() as download:
+            pad.at(name).click()
+        expect(pad.at(name)).to_be_hidden()
         assert download.value.suggested_filename == f"drawing.{name}"
         download.value.save_as(tmp_path / f"drawing.{name}")
     strokes = json.loads((tmp_path / "drawing.json").read_text())["strokes"]
     assert len(strokes) == 3
-    assert strokes[0][0] == pytest.approx([150, 500], abs=3)
+    assert strokes[0][0] == pytest.approx([150, 500], abs=4)
     with Image.open(tmp_path / "drawing.png") as picture:
         assert picture.size == (1000, 1000)
         assert picture.convert("L").getextrema() == (0, 255)
@@ -165,99 +113,157 @@ def test_the_drawing_is_downloaded_and_recognized_alike(page: Page, tmp_path: Pa
     assert image @ strokes_image > 0.5 * np.linalg.norm(image) * np.linalg.norm(strokes_image)
 
 
-def test_it_shows_what_the_network_sees(page: Page) -> None:
-    draw(page, HOUSE[0])
-    expect(page.locator("#seen")).to_be_hidden()
-    page.locator("#see").check()
-    expect(page.locator("#seen")).to_be_visible()
-    _, height, width = dabnet.Recognizer.load().input_size
-    until(page, f"at('seen').width === {width} && at('seen').height === {height}")
-    pixels = "at('seen').getContext('2d').getImageData(0, 0, at('seen').width, at('seen').height).data"
-    until(page, f"{pixels}.some((value, i) => i % 4 === 0 && value > 200)")  # the red of a white line
+def test_it_shows_what_the_network_sees(pad: Pad) -> None:
+    pad.draw(HOUSE[0])
+    expect(pad.at("seen")).to_be_hidden()
+    pad.at("see").check()
+    expect(pad.at("seen")).to_be_visible()
+    pad.guesses()
+    shown = dabnet.Recognizer.load().show([read_sketch(pad.strokes())])[0, 0]
+    pad.until("(width) => document.getElementById('seen').width === width", shown.shape[1])
+    pixels = """() => {
+        const { width, height } = document.getElementById("seen");
+        const { data } = document.getElementById("seen").getContext("2d").getImageData(0, 0, width, height);
+        return Array.from(data).filter((_, i) => i % 4 === 0);
+    }"""
+    pad.until(f"({pixels})().some((red) => red > 200)")
+    assert np.abs(np.array(pad.page.evaluate(pixels)) - 255 * shown.ravel()).max() <= 1
 
 
-def test_it_is_drawn_and_operated_by_the_keyboard(page: Page) -> None:
-    page.locator("#canvas").focus()
+def test_it_is_drawn_and_operated_by_the_keyboard(pad: Pad) -> None:
+    pad.at("canvas").focus()
     for key in ("Space", *["Shift+ArrowRight"] * 4, *["Shift+ArrowDown"] * 4, "Space"):
-        page.keyboard.press(key)
-    assert page.evaluate("strokes.map((stroke) => stroke.length)") == [9]
-    assert page.evaluate("strokes[0].at(-1)") == [740, 740]
-    wait_for_guesses(page)
-    expect(page.locator("#spoken")).to_contain_text("%")
-    page.keyboard.press("n")
-    expect(page.locator("#see")).to_be_checked()
-    width = page.evaluate("at('pen').valueAsNumber")
-    page.keyboard.press("]")
-    assert page.evaluate("at('pen').valueAsNumber") > width
-    with page.expect_download():
-        page.keyboard.press("p")
-    page.keyboard.press("c")
-    expect(guesses(page)).to_have_count(0)
-    page.keyboard.press("z")
-    wait_for_guesses(page)
+        pad.page.keyboard.press(key)
+    assert [len(stroke) for stroke in pad.strokes()] == [9]
+    assert pad.strokes()[0][-1] == [740, 740]
+    pad.guesses()
+    expect(pad.at("spoken")).to_contain_text("%")
+    pad.page.keyboard.press("n")
+    expect(pad.at("see")).to_be_checked()
+    width = pad.at("pen").evaluate("(pen) => pen.valueAsNumber")
+    pad.page.keyboard.press("]")
+    assert pad.at("pen").evaluate("(pen) => pen.valueAsNumber") > width
+    with pad.page.expect_download():
+        pad.page.keyboard.press("p")
+    pad.page.keyboard.press("c")
+    pad.expect_empty()
+    pad.page.keyboard.press("z")
+    pad.guesses()
+    pad.page.keyboard.press("z")
+    pad.expect_empty()
+    pad.page.keyboard.press("y")
+    pad.guesses()
     reached = set()
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-    assert {"undo", "clear", "pen", "png", "json", "see", "SUMMARY"} <= reached
+    for _ in range(12):
+        pad.page.keyboard.press("Tab")
+        reached.add(pad.page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    assert {"undo", "redo", "clear", "pen", "open", "share", "see", "SUMMARY"} - {"redo"} <= reached
 
 
-def test_every_control_has_a_name(page: Page) -> None:
-    draw(page, HOUSE[0])
-    for name in ("Undo", "Clear", "Download PNG", "Download strokes as JSON"):
-        expect(page.get_by_role("button", name=name, exact=True)).to_be_enabled()
-    expect(page.get_by_role("slider", name="Pen width")).to_be_visible()
-    expect(page.get_by_role("switch", name="Show what the network sees")).not_to_be_checked()
-    expect(page.get_by_role("application", name="Drawing area")).to_have_accessible_description(
+def test_every_control_has_a_name(pad: Pad) -> None:
+    pad.draw(HOUSE[0])
+    pad.page.locator("#save summary").click()
+    for name in ("Undo", "Clear", "Open", "Share", "Download PNG", "Download strokes as JSON", "Play"):
+        expect(pad.page.get_by_role("button", name=name, exact=True)).to_be_enabled()
+    expect(pad.page.get_by_role("button", name="Redo", exact=True)).to_be_disabled()
+    expect(pad.page.get_by_role("slider", name="Pen width")).to_be_visible()
+    expect(pad.page.get_by_role("switch", name="Show what the network sees")).not_to_be_checked()
+    expect(pad.page.get_by_role("application", name="Drawing area")).to_have_accessible_description(
         re.compile("Arrow keys")
     )
-    expect(page.get_by_role("list").first.get_by_role("listitem")).to_have_count(5)
-
-
-def test_nothing_moves_when_guesses_come_and_nothing_is_wider_than_the_screen(page: Page) -> None:
-    everything = "[...document.querySelectorAll('section, #guesses li, footer, button')]"
-    positions = f"{everything}.map((element) => element.getBoundingClientRect().y)"
-    before = page.evaluate(positions)
-    for stroke in HOUSE:
-        draw(page, stroke)
-        wait_for_guesses(page)
-        assert page.evaluate(positions) == before
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    small = page.evaluate(
-        "[...document.querySelectorAll('button, .switch, .pen')].map((e) => e.getBoundingClientRect().height)"
+    expect(pad.at("guesses").get_by_role("listitem")).to_have_count(5)
+    nameless = pad.page.locator("button:visible").evaluate_all(
+        "(all) => all.filter((b) => !(b.ariaLabel ?? b.textContent))"
     )
-    assert min(small) >= 44
+    assert nameless == []
 
 
-def test_a_finger_draws_and_a_dot_is_no_drawing_yet(browser: Browser, server: Server) -> None:
-    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(server.address)
-    page.locator("#canvas").tap()
-    assert page.evaluate("strokes.map((stroke) => stroke.length)") == [1]
-    expect(page.locator("#headline")).to_have_text("What will it be?")
-    box = page.locator("#canvas").bounding_box()
+def test_nothing_moves_overlaps_or_leaves_the_screen(pad: Pad) -> None:
+    everything = "[...document.querySelectorAll('section, #guesses li, footer, .tools, .group > button')]"
+    heights = f"{everything}.map((element) => element.getBoundingClientRect().y)"
+    before = pad.page.evaluate(heights)
+    for stroke in HOUSE:
+        pad.draw(stroke)
+        pad.guesses()
+        assert pad.page.evaluate(heights) == before
+    width, height = pad.page.evaluate("[innerWidth, innerHeight]")
+    assert pad.page.evaluate("document.documentElement.scrollWidth") <= width
+
+    names = ("play", "undo", "redo", "clear", "pen", "open", "share", "save")
+    boxes = {name: pad.at(name).bounding_box() for name in names}
+    for name, box in boxes.items():
+        assert box is not None
+        assert box["x"] >= 0, name
+        assert box["x"] + box["width"] <= width, name
+        assert box["y"] + box["height"] <= height, f"{name} is below the fold"
+        assert name == "pen" or min(box["width"], box["height"]) >= 44, name
+        for other_name, other in boxes.items():
+            assert other is not None
+            apart = (
+                box["x"] + box["width"] <= other["x"]
+                or other["x"] + other["width"] <= box["x"]
+                or box["y"] + box["height"] <= other["y"]
+                or other["y"] + other["height"] <= box["y"]
+            )
+            assert name == other_name or apart, (name, other_name)
+
+
+@pytest.mark.parametrize("size", ["phone", "sideways", "small"])
+def test_a_finger_draws_on_the_paper_and_scrolls_beside_it(size: str, browser: Browser, server: Server) -> None:
+    context = new_context(browser, size, is_mobile=True)
+    pad = Pad(context).open(server.address)
+    pad.page.locator("#canvas").tap()
+    assert [len(stroke) for stroke in pad.strokes()] == [1]
+    session = context.new_cdp_session(pad.page)
+
+    def swipe(points: list[tuple[float, float]]) -> None:
+        touches = [{"x": x, "y": y} for x, y in points]
+        session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": touches[:1]})
+        for touch in touches[1:]:
+            session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [touch]})
+        session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    swipe(pad.positions([(0.2 + 0.03 * i, 0.7 - 0.03 * i) for i in range(20)]))
+    pad.guesses()
+    assert len(pad.strokes()[1]) > 10
+    assert pad.page.evaluate("scrollY") == 0
+    box = pad.at("headline").bounding_box()
     assert box is not None
-    session = context.new_cdp_session(page)
-    points = [{"x": box["x"] + 20 + 10 * i, "y": box["y"] + 30 + 5 * i} for i in range(20)]
-    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": points[:1]})
-    for point in points[1:]:
-        session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    wait_for_guesses(page)
-    assert page.evaluate("strokes[1].length") > 10
-    assert page.evaluate("scrollY") == 0
+    y = box["y"] + box["height"] / 2
+    swipe([(box["x"] + 50, y - 10 * i) for i in range(15)])
+    pad.until("scrollY > 30")
     context.close()
+    assert pad.problems == []
 
 
-def test_a_server_that_is_gone_is_told_kindly(browser: Browser, server: Server) -> None:
-    context = browser.new_context(viewport=DESKTOP)
-    page = context.new_page()
-    page.goto(server.address)
-    page.route("**/v1/recognize", lambda route: route.abort())
-    draw(page, HOUSE[0])
-    expect(page.locator("#remark")).to_have_text("The server does not answer. Is it still running?")
-    page.unroute("**/v1/recognize")
-    draw(page, HOUSE[1])
-    wait_for_guesses(page)
-    context.close()
+def test_a_reload_keeps_the_drawing_and_the_pen(pad: Pad) -> None:
+    pad.draw(*HOUSE[:2])
+    pad.at("pen").fill("30")
+    found, strokes, ink = pad.guesses(), pad.strokes(), pad.ink()
+    pad.page.reload()
+    assert pad.guesses() == found
+    assert pad.strokes() == strokes
+    assert pad.ink() == ink
+    assert pad.at("pen").input_value() == "30"
+
+
+def test_damaged_storage_is_empty_paper(pad: Pad) -> None:
+    for stored in ("{", '{"strokes": [[[1, "2"]]]}', '{"strokes": [[[1, 1e9]]]}', "null"):
+        pad.page.evaluate("(stored) => localStorage.setItem('dabnet.drawing', stored)", stored)
+        pad.page.reload()
+        pad.expect_empty()
+        assert pad.ink() == 0
+
+
+def test_examples_are_recognized_and_drawn_on(pad: Pad) -> None:
+    names = pad.page.locator("[data-example]").evaluate_all("(all) => all.map((each) => each.dataset.example)")
+    assert len(names) == 8
+    for name in names:
+        pad.page.locator(f"[data-example={name}]").click()
+        expect(pad.at("headline")).to_have_text(name)
+        assert list(pad.guesses()) == expected(pad.strokes())
+        pad.page.keyboard.press("Control+z")
+        pad.expect_empty()
+    pad.page.keyboard.press("Control+y")
+    pad.draw(HOUSE[0])
+    assert len(pad.strokes()) > 4

@@ -25,6 +25,7 @@ COMMANDS = {
     "export": "Pack a trained network into one small file.",
     "features": "Write what a packed model needs to learn more classes.",
     "models": "List the models that ship, with their size and accuracy.",
+    "page": "Write the page to draw on as files that need no server.",
     "paper": "Check the paper's claims with runs of our own.",
     "recipes": "List the trainings that go by name, or show one.",
     "recognize": "Tell what drawings show.",

@@ -9,6 +9,7 @@ import typer
 from dabnet._lazy import load
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer
 from dabnet.runtime.session import DEFAULT_MAX_WORK
+from dabnet.web.page import has_core, page_files
 
 
 def serve(
@@ -46,10 +47,13 @@ def serve(
     min_confidence: Annotated[
         float, typer.Option(help="The probability from which on an answer is called sure.", min=0, max=1)
     ] = MIN_CONFIDENCE,
+    keep_model: Annotated[
+        bool, typer.Option("--keep-model", help="Do not send the model to browsers: the page asks the server instead.")
+    ] = False,
 ) -> None:
     """Serve a page to draw on, which guesses along, and the same over HTTP.
 
-    Open the address that it prints. Or send strokes, each a list of points, or a picture:
+    Open the address that it prints: the network runs in the page. Or send strokes, each a list of points, or a picture:
 
     curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' 127.0.0.1:8000/v1/recognize
 
@@ -63,6 +67,7 @@ def serve(
     The limits are those of a server that anyone may ask; SECURITY.md tells what they promise.
     """
     server, service, bodies = (load(f"dabnet.web.{name}") for name in ("server", "service", "bodies"))
+    sends_model = has_core() and not keep_model
     recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
     listener = server.listen(host, port)
     limits = bodies.Limits(
@@ -78,7 +83,8 @@ def serve(
         run=run_seconds,
     )
     serving = service.Service(recognizer, limits, batch=batch, min_confidence=min_confidence)
-    server.serve(serving, listener, _greet, allowed_host or [])
+    page = page_files(min_confidence, recognizer.session.data if sends_model else None, "either")
+    server.serve(serving, listener, _greet, allowed_host or [], page)
 
 
 def _greet(address: str) -> None:

@@ -6,7 +6,7 @@ import json
 import logging
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from importlib.resources import files
+from pathlib import PurePath
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from dabnet.errors import InputError
 from dabnet.web.api import ASKING, COUNTED, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
 from dabnet.web.bodies import JSON, RefusedError
 from dabnet.web.hosts import is_allowed
+from dabnet.web.page import INDEX, KINDS, POLICY, page_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,25 +28,38 @@ if TYPE_CHECKING:
 
     from dabnet.web.service import Service
 
-PAGE = {"/": ("index.html", "text/html"), "/pad.css": ("pad.css", "text/css"), "/pad.js": ("pad.js", "text/javascript")}
-"""The files of the page, by path."""
 PAGE_HEADERS = {
     "cache-control": "no-cache",
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": f"{POLICY}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
 ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on the page at `/`, or send a drawing:
 
     curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' http://127.0.0.1:8000/v1/recognize
     curl -H 'content-type: image/png' --data-binary @drawing.png 'http://127.0.0.1:8000/v1/recognize?top=3'
 """
+KNOWN = frozenset({"/v1/recognize", "/v1/raster", "/v1/model", "/healthz", "/metrics", "/openapi.json"})
+"""Paths that are counted by name, beside those of the page."""
 NOSNIFF, CLOSE = (b"x-content-type-options", b"nosniff"), (b"connection", b"close")
 GONE = 499
 """The status, in the counts only, of a request whose sender did not wait for the answer."""
 
 
-def create_app(service: Service, hosts: frozenset[str] | None = None, close_seconds: float | None = None) -> FastAPI:
-    """Make the application around a service, which it closes when it stops; `hosts` are those that it answers to."""
+def create_app(
+    service: Service,
+    hosts: frozenset[str] | None = None,
+    close_seconds: float | None = None,
+    page: dict[str, bytes] | None = None,
+) -> FastAPI:
+    """Make the application around a service, which it closes when it stops.
+
+    Args:
+        service: what answers requests.
+        hosts: the names that it answers to.
+        close_seconds: how long the service may take to close.
+        page: files of the page, by name; by default those of a page that asks the server.
+    """
+    pages = {f"/{name}": content for name, content in (page or page_files(service.min_confidence)).items()}
+    pages["/"] = pages.pop(f"/{INDEX}")
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -60,7 +74,7 @@ def create_app(service: Service, hosts: frozenset[str] | None = None, close_seco
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.add_middleware(_Counted, service=service, hosts=hosts)
+    app.add_middleware(_Counted, service=service, hosts=hosts, known=KNOWN | pages.keys())
     app.add_exception_handler(RefusedError, _refuse)
     app.add_exception_handler(InputError, _refuse_input)
     app.add_exception_handler(HTTPException, _refuse_path)
@@ -98,8 +112,8 @@ def create_app(service: Service, hosts: frozenset[str] | None = None, close_seco
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    for path, (name, kind) in PAGE.items():
-        app.add_route(path, _page(files("dabnet.web").joinpath("static", name).read_bytes(), kind), ["GET"])
+    for path, content in pages.items():
+        app.add_route(path, _page(content, KINDS.get(PurePath(path).suffix, KINDS[".html"])), ["GET"])
     return app
 
 
@@ -144,8 +158,8 @@ async def _let_go(_: Request, __: Exception) -> Response:
 class _Counted:
     """Counts every answer, also where something went wrong; once the server stops, asks to close the connection."""
 
-    def __init__(self, app: ASGIApp, service: Service, hosts: frozenset[str] | None) -> None:
-        self._app, self._service, self._hosts = app, service, hosts
+    def __init__(self, app: ASGIApp, service: Service, hosts: frozenset[str] | None, known: frozenset[str]) -> None:
+        self._app, self._service, self._hosts, self._known = app, service, hosts, known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -176,5 +190,3 @@ class _Counted:
         finally:
             path = scope["path"] if scope["path"] in self._known else "other"
             self._service.metrics.count(path, status, perf_counter() - begun)
-
-    _known = frozenset({"/v1/recognize", "/v1/raster", "/v1/model", "/healthz", "/metrics", "/openapi.json", *PAGE})

@@ -52,7 +52,13 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def serve(service: Service, listener: socket.socket, ready: Callable[[str], None], hosts: Sequence[str] = ()) -> None:
+def serve(
+    service: Service,
+    listener: socket.socket,
+    ready: Callable[[str], None],
+    hosts: Sequence[str] = (),
+    page: dict[str, bytes] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; calls `ready` with the address of the page, as soon as it can be opened.
 
     Requests must name one of `hosts`, or a loopback name if the server listens on a loopback address; without hosts, a
@@ -63,7 +69,7 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
     address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     _allow_files(service.limits.connections + SPARE_FILES)
     config = uvicorn.Config(
-        create_app(service, allowed_hosts(bound, hosts), CLOSE_SECONDS),
+        create_app(service, allowed_hosts(bound, hosts), CLOSE_SECONDS, page),
         http=limit_connections(service),
         log_level="error",
         access_log=False,
