@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dabnet.networks.catalog import build
     from dabnet.networks.convert import binarize_, constrain_
     from dabnet.runtime.recognizer import Recognizer
-    from dabnet.training.run import load
+    from dabnet.training.opening import load
 
 __version__ = "0.1.0"
 
@@ -46,7 +46,7 @@ __getattr__ = _lazy.attributes(
         "constrain_": "dabnet.networks.convert",
         "errors": "dabnet.errors",
         "export": "dabnet.exporting.pack",
-        "load": "dabnet.training.run",
+        "load": "dabnet.training.opening",
         "runtime": "dabnet.runtime",
         "sketches": "dabnet.sketches",
         "summary": "dabnet.exporting.summary",

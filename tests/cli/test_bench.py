@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -96,3 +97,13 @@ def test_a_missing_library_is_named_with_its_extra(
     assert capsys.readouterr().err == (
         "dabnet: this needs openvino, which is not installed: pip install 'dabnet[bench]'.\n"
     )
+
+
+def test_a_packed_model_is_timed_without_torch_beside_the_engines_that_are_installed() -> None:
+    script = (
+        "import sys; sys.modules['torch'] = sys.modules['openvino'] = None; from dabnet.cli import main; "
+        "main(['bench', 'default', '--runs', '5', '--batches', '1', '--json'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [engine["name"] for engine in json.loads(done.stdout)["engines"]] == ["dabnet", "onnxruntime"]

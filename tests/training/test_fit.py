@@ -26,7 +26,7 @@ from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
 from dabnet.training.evaluate import evaluate
 from dabnet.training.fit import fit, take_over
-from dabnet.training.run import begin_run, load_model, open_run
+from dabnet.training.run import begin_run, load_trained, open_run
 from dabnet.training.teacher import load_teacher
 from tests.training.conftest import TINY
 
@@ -86,7 +86,7 @@ def test_a_run_leaves_everything_in_its_folder(finished: Path, small_set: Path) 
 
 
 def test_load_gives_the_network_whose_result_was_written(finished: Path, small_set: Path) -> None:
-    model = load_model(finished)
+    model = load_trained(finished)
     assert (model.classes, model.raster) == (TINY.classes, TINY.raster)
     net = dabnet.load(finished)
     assert not net.training
@@ -180,16 +180,16 @@ def test_a_network_is_tuned_on_classes_of_ones_own(finished: Path, small_set: Pa
     folder = tmp_path / "tuned"
     recipe = dataclasses.replace(TINY, classes=["apple", "car", "fish"], epochs=1)
     begin_run(folder, recipe, small_set, 0)
-    found = fit(folder, recipe, SketchSet(small_set), 0, start=load_model(finished), device="cpu")
+    found = fit(folder, recipe, SketchSet(small_set), 0, start=load_trained(finished), device="cpu")
     assert found is not None
-    assert load_model(folder).classes == ["apple", "car", "fish"]
+    assert load_trained(folder).classes == ["apple", "car", "fish"]
     other = dataclasses.replace(recipe, width=0.25)
     with pytest.raises(InputError, match="is built otherwise"):
-        fit(tmp_path / "other", other, SketchSet(small_set), 0, start=load_model(finished), device="cpu")
+        fit(tmp_path / "other", other, SketchSet(small_set), 0, start=load_trained(finished), device="cpu")
 
 
 def test_what_has_the_same_name_and_shape_is_taken_over_and_the_rest_stays_new(finished: Path) -> None:
-    start = load_model(finished).net
+    start = load_trained(finished).net
     for recipe, classes in ((TINY, 3), (dataclasses.replace(TINY, weights="real", activations="real"), 5)):
         net = build(**recipe.network_settings(classes))
         before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
@@ -236,7 +236,7 @@ def test_a_student_is_stopped_before_and_after_its_first_epoch_and_ends_with_the
     best = max(float(row["validation_accuracy"]) for row in rows)
     assert json.loads(done.stdout)["validation_accuracy"] == best
     one, two = (torch.load(folder / "last.ckpt", weights_only=True)["state_dict"] for folder in (whole, stopped))
-    assert {name.removeprefix("net.") for name in one} == set(load_model(whole).net.state_dict())
+    assert {name.removeprefix("net.") for name in one} == set(load_trained(whole).net.state_dict())
     assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
     assert not (stopped / "result.json").exists()
 

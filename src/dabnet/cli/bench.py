@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,15 +14,15 @@ from rich.table import Table
 from dabnet._lazy import load
 from dabnet.cli import named
 from dabnet.cli.console import PlainConsole
-from dabnet.comparing.engines import ENGINES, OURS, check_engines
+from dabnet.comparing.engines import ENGINES, OURS, check_engines, is_installed
 from dabnet.comparing.measure import Comparison, compare
-from dabnet.errors import InputError, suggest
-from dabnet.packed import find_model, is_packed, read_model
-
-if TYPE_CHECKING:
-    from dabnet.packed.model import Model
+from dabnet.errors import InputError
+from dabnet.packed import Model, find_model
+from dabnet.training.opening import open_model
 
 OTHERS = [name for name in ENGINES if name != OURS]
+USUAL = ("torch", "onnxruntime", "openvino")
+"""What is compared with where nothing is said, as far as it is installed."""
 
 
 def bench(
@@ -31,8 +31,12 @@ def bench(
         typer.Argument(help="A packed model, by file or name; a run's folder, a weights file or a network's name."),
     ],
     against: Annotated[
-        str, typer.Option(help=f"Engines to compare with, separated by commas: {', '.join(OTHERS)}.")
-    ] = "torch,onnxruntime,openvino",
+        str | None,
+        typer.Option(
+            help=f"Engines to compare with, separated by commas: {', '.join(OTHERS)}. "
+            f"Left out, those of {', '.join(USUAL)} that are installed."
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(help="Threads of each engine.", min=1)] = 1,
     batches: Annotated[str, typer.Option(help="Sketches at once, for the throughput.")] = "1,8,64",
     runs: Annotated[int, typer.Option(help="Timed runs of each engine.", min=5)] = 100,
@@ -55,7 +59,10 @@ def bench(
 
     Example: dabnet bench resnet18 --against onnxruntime,openvino-int8 --threads 2 --chart bars.png
     """
-    names = [name.strip() for name in against.split(",") if name.strip()]
+    if against is None:
+        names = [name for name in USUAL if is_installed(name)]
+    else:
+        names = [name.strip() for name in against.split(",") if name.strip()]
     counts = _read_batches(batches)
     check_engines(names)
     if chart is not None:
@@ -94,20 +101,17 @@ def _read_batches(text: str) -> list[int]:
 
 
 def _open_model(model: str, classes: int, settings: dict[str, Any]) -> Model:
-    path = find_model(model)
-    if is_packed(path):
-        return read_model(path)
-    if path.exists():
-        trained = load("dabnet.training.run").load_model(path)
-        size = (1, trained.raster.size, trained.raster.size)
-        lowered = load("dabnet.exporting.lower").lower(trained.net, size, trained.classes, trained.raster.to_dict())
-        packed: Model = lowered.model
-        return packed
-    networks = load("dabnet.networks.catalog").NETWORKS
-    if model not in networks:
-        raise InputError(f"'{model}' is neither a file nor a network's name.{suggest(model, list(networks))}")
-    fresh: Model = load("dabnet.comparing.fresh").fresh_model(model, classes, **settings)
-    return fresh
+    if not find_model(model).exists():
+        named.check_network(model)
+        fresh: Model = load("dabnet.comparing.fresh").fresh_model(model, classes, **settings)
+        return fresh
+    opened = open_model(model)
+    if isinstance(opened, Model):
+        return opened
+    size = (1, opened.raster.size, opened.raster.size)
+    lowered = load("dabnet.exporting.lower").lower(opened.net, size, opened.classes, opened.raster.to_dict())
+    packed: Model = lowered.model
+    return packed
 
 
 def _print(console: Console, model: str, found: Comparison) -> None:

@@ -35,7 +35,7 @@ from dabnet.sketches.store import SketchSet
 from dabnet.training.filter_picture import DAB_COLOUR, XNOR_COLOUR, draw_weights
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe
-from dabnet.training.run import LAST, RUN, RunFolder, begin_run, load_model, open_run
+from dabnet.training.run import LAST, RUN, RunFolder, begin_run, load_trained, open_run
 
 FOLD = 0
 """The third of the sketches that the networks are tested on."""
@@ -84,7 +84,7 @@ def demo(
         results = [_train(kind, output / kind.folder, drawn, epochs, seed, console) for kind in KINDS]
         pictures = {name: output / f"{name}.png" for name in ("sketches", "curves", "split")}
         _draw_curves(output, pictures["curves"])
-        _draw_split(load_model(output / KINDS[-1].folder).net, pictures["split"])
+        _draw_split(load_trained(output / KINDS[-1].folder).net, pictures["split"])
     except (Stopped, KeyboardInterrupt):
         typer.echo("Stopped. Every finished epoch is kept: run the same command again to go on.", err=True)
         raise typer.Exit(130) from None
@@ -150,7 +150,7 @@ def _train(kind: Kind, folder: Path, sketches: SketchSet, epochs: int, seed: int
     if not result.exists():
         fit(folder, recipe, sketches, FOLD, device="cpu", console=console)
     accuracy = json.loads(result.read_text())["top1"]
-    model = load_model(folder)
+    model = load_trained(folder)
     size = summary(model.net, (1, recipe.size, recipe.size), model.classes)
     names = {"name": kind.name, "precision": kind.precision, "method": kind.method}
     return {**names, "accuracy": accuracy, "bytes": size.bytes, "float_bytes": size.float_bytes}

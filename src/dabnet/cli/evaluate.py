@@ -19,13 +19,14 @@ from dabnet._text import printable
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError, suggest
-from dabnet.packed import Model, find_model, is_packed, read_model
+from dabnet.packed import Model, find_model
 from dabnet.runtime import Session
 from dabnet.runtime.evaluation import Evaluation, ask_session, compare
 from dabnet.runtime.evaluation import evaluate as run_test
 from dabnet.runtime.recognizer import raster_of
 from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.vocabulary import load_vocabulary, match_classes
+from dabnet.training.opening import open_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,14 +218,14 @@ class _Opened:
 
 
 def _open(model: Path, threads: int) -> _Opened:
-    path = find_model(model)
-    if is_packed(path):
-        packed = read_model(path)
-        return _Opened(path, packed, ask_session(Session(packed, threads or 1)), list(packed.labels), raster_of(packed))
+    path, opened = find_model(model), open_model(model)
+    if isinstance(opened, Model):
+        ask = ask_session(Session(opened, threads or 1))
+        return _Opened(path, opened, ask, list(opened.labels), raster_of(opened))
     if threads:
         load("torch").set_num_threads(threads)
-    net, classes, raster = load("dabnet.training.run").load_model(path)
-    return _Opened(path, None, load("dabnet.training.evaluate").ask_network(net), classes, raster)
+    ask = load("dabnet.training.evaluate").ask_network(opened.net)
+    return _Opened(path, None, ask, opened.classes, opened.raster)
 
 
 def _open_set(data: Path, folder: Path, console: Console) -> SketchSet:

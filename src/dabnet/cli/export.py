@@ -17,7 +17,7 @@ from dabnet.errors import InputError
 from dabnet.exporting.lower import lower
 from dabnet.packed import to_bytes
 from dabnet.packed.int8 import store_real_weights
-from dabnet.training.run import load_model
+from dabnet.training.run import load_trained
 
 if TYPE_CHECKING:
     from dabnet.training.calibrate import Calibration
@@ -56,14 +56,14 @@ def export(
     threads: Annotated[int, typer.Option(help="Threads that run it for --calibrate.", min=1)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
-    """Pack a trained network into one file: one bit a binary weight, norms folded away, labels and all.
+    """Pack a trained network into one file: one bit per binary weight, norms folded away, labels and all.
 
     The file is safetensors, runs without torch (dabnet.runtime.Session), and docs/file-format.md explains every byte.
     With --calibrate it holds a temperature that makes its probabilities fit how often it is right.
     """
     if calibrate and format is Format.ONNX:
         raise InputError("an ONNX file cannot hold a temperature: leave out --calibrate, or --format onnx.")
-    trained = load_model(model)
+    trained = load_trained(model)
     size = (1, trained.raster.size, trained.raster.size)
     packed = lower(trained.net, size, trained.classes, trained.raster.to_dict()).model
     packed = store_real_weights(packed, real_weights.value)

@@ -8,6 +8,8 @@ import typer
 
 from dabnet._settings import read_changes
 from dabnet.binarizers.choices import choose_axes
+from dabnet.errors import InputError, suggest
+from dabnet.networks.names import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,3 +44,9 @@ def build_settings(
     names: Any = (precision, method, weights, activations)
     axes = choose_axes(*names, default=("dab", "sign"))
     return {"weights": axes[0], "activations": axes[1], **settings, **read_changes(changes or ())}
+
+
+def check_network(name: str) -> None:
+    """Raise an `InputError` unless a network has that name."""
+    if name not in NAMES:
+        raise InputError(f"'{name}' is neither a file nor a network's name.{suggest(name, NAMES)}")

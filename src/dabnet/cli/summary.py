@@ -7,16 +7,21 @@ from typing import Annotated
 
 import typer
 
+from dabnet._lazy import load
 from dabnet.cli import named
-from dabnet.errors import InputError, suggest
-from dabnet.exporting.summary import summary as summarize
-from dabnet.networks.catalog import NETWORKS, build
-from dabnet.packed import find_model
-from dabnet.training.run import load_model
+from dabnet.networks.names import NAMES
+from dabnet.packed import Model, find_model
+from dabnet.packed.summary import summarize_packed
+from dabnet.training.opening import open_model
 
 
 def summary(
-    model: Annotated[str, typer.Argument(help=f"A run's folder, a weights file, or one of {', '.join(NETWORKS)}.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help=f"A packed model, by file or name; a run's folder, a weights file, or one of {', '.join(NAMES)}."
+        ),
+    ],
     weights: named.Weights = None,
     activations: named.Activations = None,
     precision: named.Precision = None,
@@ -30,16 +35,16 @@ def summary(
     """Print a network's layers with their bits, multiply-adds, K/n and error, and the packed file's exact size.
 
     A network given by name has fresh weights: sizes and counts are those of a trained one, K/n and errors are not. Its
-    file has no labels.
+    file has no labels. A packed model has no errors: the weights that were rounded to two values are not in its file.
     """
-    if find_model(model).exists():
-        trained = load_model(model)
-        side = trained.raster.size
-        found = summarize(trained.net, (1, side, side), trained.classes, raster=trained.raster.to_dict())
-    elif model in NETWORKS:
+    if not find_model(model).exists():
+        named.check_network(model)
         settings = named.build_settings(weights, activations, precision, method, changes, width=width, input_size=size)
-        net = build(model, classes, **settings)
-        found = summarize(net, (1, net.input_size, net.input_size))
+        net = load("dabnet.networks.catalog").build(model, classes, **settings)
+        found = load("dabnet.exporting.summary").summary(net, (1, net.input_size, net.input_size))
+    elif isinstance(opened := open_model(model), Model):
+        found = summarize_packed(opened)
     else:
-        raise InputError(f"'{model}' is neither a file nor a network's name.{suggest(model, list(NETWORKS))}")
+        side, raster = opened.raster.size, opened.raster.to_dict()
+        found = load("dabnet.exporting.summary").summary(opened.net, (1, side, side), opened.classes, raster=raster)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))

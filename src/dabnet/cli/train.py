@@ -21,7 +21,7 @@ from dabnet.packed import find_model, is_packed
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
-from dabnet.training.run import LAST, RECIPE, begin_run, load_model, open_run
+from dabnet.training.run import LAST, RECIPE, begin_run, load_trained, open_run
 
 
 def train(
@@ -90,13 +90,13 @@ def train(
         if recipe or data or changes or start or teacher or no_test:
             raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
         folder, (settings, data, fold, start, test) = resume, open_run(resume)
-        model = load_model(start) if start and not (folder / LAST).exists() else None
+        model = load_trained(start) if start and not (folder / LAST).exists() else None
     else:
         if data is None:
             raise InputError("a training needs sketches: give a prepared set with --data.")
         settings, folder = _begin(recipe, start, changes or [], output, fold)
         test = not no_test
-        model = load_model(start) if start else None
+        model = load_trained(start) if start else None
         if teacher or settings.teacher:
             settings = replace(settings, teacher=str(Path(teacher or settings.teacher or "").resolve()))
         data = prepare_drawings(data, folder, console)

@@ -25,7 +25,7 @@ from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import synthetic_strokes
-from dabnet.training.run import RUN, load_model, open_run
+from dabnet.training.run import RUN, load_trained, open_run
 
 BATCH = 10  # all values of a large network are kept for as many sketches
 
@@ -48,7 +48,7 @@ def verify(
     than rounding.
     """
     torch.set_num_threads(threads)
-    trained = load_model(network)
+    trained = load_trained(network)
     model = read_model(packed)
     if (network / RUN).exists():
         begun = open_run(network)

@@ -51,9 +51,18 @@ def check_engines(names: list[str]) -> None:
     """Raise an error that says what to do about the first engine that there is not, or that is not installed."""
     for name in names:
         check_choice("known engine", name, tuple(ENGINES))
-        for library in (ENGINES[name].library, *ENGINES[name].tools):
-            if find_spec(library) is None:
-                raise MissingExtraError(library, EXTRAS[library])
+        for library in _missing(name):
+            raise MissingExtraError(library, EXTRAS[library])
+
+
+def is_installed(name: str) -> bool:
+    """Return whether an engine could run here."""
+    return not _missing(name)
+
+
+def _missing(name: str) -> list[str]:
+    """Return the libraries that an engine needs and that are not installed."""
+    return [library for library in (ENGINES[name].library, *ENGINES[name].tools) if find_spec(library) is None]
 
 
 def _write_packed(model: Model, folder: Path) -> Path:

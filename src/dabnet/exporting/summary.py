@@ -1,108 +1,24 @@
 """What a network is made of: a table of its layers with bits, multiply-adds, K/n and the error of binarizing.
 
-Multiply-adds are counted by what they multiply: one bit by one bit (XNOR and popcount), one bit by a real number
-(adding or subtracting), or two real numbers.
+`dabnet.packed.summary` has the table, and what multiply-adds are counted by.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.exporting.lower import lower
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
+from dabnet.networks.packed import PackedNetwork
 from dabnet.packed import to_bytes
 from dabnet.packed.int8 import RealWeights, store_real_weights
-
-BYTES_PER_FLOAT = 4
-
-
-@dataclass
-class LayerSummary:
-    """One layer of the table."""
-
-    name: str
-    kind: str
-    output_shape: tuple[int, ...] | None = None
-    """Without the batch; None if the layer did not run."""
-    one_bit_parameters: int = 0
-    real_parameters: int = 0
-    binary_macs: int = 0
-    """Multiply-adds of one bit by one bit, for one sketch."""
-    one_bit_macs: int = 0
-    """Multiply-adds of one bit by a real number: of a weight by an input, or of a sign by a weight."""
-    real_macs: int = 0
-    k_share: float | None = None
-    """K/n, the share of weights that take alpha, over all filters."""
-    error: float | None = None
-    """Squared error of the binary weights, as a share of the weights' squares."""
-    bytes: int = 0
-    """In the packed file."""
-
-
-@dataclass
-class Summary:
-    """A network's layers and totals; prints as a table."""
-
-    layers: list[LayerSummary]
-    float_bytes: int
-    """What the state dict takes as float32."""
-    bytes: int
-    """Of the file that `export` writes; where the network cannot be packed, about what its numbers would take."""
-    why_not_packed: str | None = None
-    """What keeps the network from being packed."""
-    not_counted: dict[str, str] = field(default_factory=dict)
-    """The layers with weights whose multiply-adds are not in the table, each with the reason."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers and strings, for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        text = io.StringIO()
-        Console(file=text, width=132, force_terminal=False).print(self._table())
-        binary, one_bit, real = (
-            sum(getattr(layer, kind) for layer in self.layers) for kind in ("binary_macs", "one_bit_macs", "real_macs")
-        )
-        parameters = sum(layer.one_bit_parameters for layer in self.layers)
-        real_parameters = sum(layer.real_parameters for layer in self.layers)
-        note = f"\n              (about: it cannot be packed, for {self.why_not_packed})" if self.why_not_packed else ""
-        missing = "".join(f"\nnot counted   {name or 'the network'}: {why}" for name, why in self.not_counted.items())
-        return text.getvalue() + (
-            f"parameters    {parameters:,} of 1 bit, {real_parameters:,} of 32 bit\n"
-            f"multiply-adds {binary:,} of 1 bit by 1, {one_bit:,} of 1 bit by 32, {real:,} of 32 bit by 32\n"
-            f"size          {self.bytes:,} bytes packed, {self.float_bytes:,} as float32: "
-            f"{self.float_bytes / max(self.bytes, 1):.1f} times smaller{note}{missing}"
-        )
-
-    __repr__ = __str__
-
-    def _table(self) -> Table:
-        table = Table("layer", "kind", "output")
-        headings = ("1-bit", "32-bit", "MACs 1·1", "MACs 1·32", "MACs 32·32", "K/n", "error", "bytes")
-        for heading in headings:
-            table.add_column(heading, justify="right")
-        for layer in self.layers:
-            table.add_row(
-                layer.name,
-                layer.kind,
-                "not run" if layer.output_shape is None else "x".join(map(str, layer.output_shape)),
-                *map(_count, (layer.one_bit_parameters, layer.real_parameters)),
-                *map(_count, (layer.binary_macs, layer.one_bit_macs, layer.real_macs)),
-                _share(layer.k_share),
-                _share(layer.error),
-                _count(layer.bytes),
-            )
-        return table
+from dabnet.packed.summary import BYTES_PER_FLOAT, LayerSummary, Summary, summarize_packed
 
 
 def summary(
@@ -117,13 +33,16 @@ def summary(
 
     `bytes` is the size of the file that `dabnet.export` writes with the same arguments. A layer's bytes are what it
     takes there; the header and the labels take the rest, and a norm that became part of its neighbour takes none.
-    `not_counted` names the layers whose multiply-adds are missing, such as an `nn.LSTM`.
+    `not_counted` names the layers whose multiply-adds are missing, such as an `nn.LSTM`. A packed model that was
+    loaded is told of as it is in its file.
 
     >>> from dabnet.networks.layers import BinaryLinear
     >>> s = summary(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), BinaryLinear(32, 8)), input_size=(1, 8, 8))
     >>> [(layer.name, layer.one_bit_parameters, layer.real_macs, layer.binary_macs) for layer in s.layers]
     [('1', 0, 2048, 0), ('2', 256, 0, 256)]
     """
+    if isinstance(net, PackedNetwork):
+        return summarize_packed(net.model)
     layers = {
         module: _describe(name, module)
         for name, module in net.named_modules()
@@ -205,11 +124,3 @@ def _count_macs(row: LayerSummary, module: nn.Module, output: Tensor) -> None:
         row.one_bit_macs += macs
     else:
         row.real_macs += macs
-
-
-def _count(value: int) -> str:
-    return f"{value:,}" if value else ""
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

@@ -12,15 +12,12 @@ from dabnet.binarizers.weights import default_gradient
 from dabnet.errors import InputError, check_choice, check_number
 from dabnet.networks.blocks import Network
 from dabnet.networks.googlenet import GoogLeNet
+from dabnet.networks.names import NAMES
 from dabnet.networks.resnet import ResNet18
 from dabnet.networks.settings import NetworkOptions, NetworkSettings
 from dabnet.networks.sketch_a_net import SketchANet
 
-NETWORKS: dict[str, type[Network]] = {
-    "sketch_a_net": SketchANet,
-    "resnet18": ResNet18,
-    "googlenet": GoogLeNet,
-}
+NETWORKS: dict[str, type[Network]] = dict(zip(NAMES, (SketchANet, ResNet18, GoogLeNet), strict=True))
 
 
 def build(

@@ -24,7 +24,7 @@ from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
-from dabnet.training.run import LAST, TrainedNetwork, check_checkpoint, load_model
+from dabnet.training.run import LAST, TrainedNetwork, check_checkpoint, load_trained
 from dabnet.training.teacher import load_teacher
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def fit(
 
 def _test(folder: Path, sketches: SketchSet, parts: Any, recipe: Recipe) -> Evaluation:
     """Look at the test fold, once, and leave the figures and a picture."""
-    best = load_model(folder)
+    best = load_trained(folder)
     found = evaluate(
         best.net, sketches, parts.test, best.raster, crops=recipe.crops, labels=parts.labels, class_names=best.classes
     )

@@ -1,4 +1,4 @@
-"""A run's folder: the recipe, the weights, and what happened, so that it can be resumed, loaded and looked at.
+"""A run's folder: the recipe, the weights, and what happened, so that it can be resumed, opened and looked at.
 
 recipe.toml         every setting, with the changes of the command line
 run.json            data set, fold, the weights it started from, whether to test
@@ -26,8 +26,7 @@ from safetensors.torch import save
 from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
-from dabnet.networks.packed import PackedNetwork
-from dabnet.packed import find_model, is_packed, read_model
+from dabnet.packed import find_model
 from dabnet.sketches.raster import Raster
 from dabnet.training.recipe import Recipe, load_recipe
 
@@ -63,7 +62,7 @@ def save_weights(net: nn.Module, path: Path, classes: Sequence[str], raster: Ras
     write_beside(path, save(tensors, {"dabnet": json.dumps(about)}), then="resume the run")
 
 
-def load_model(path: str | Path) -> TrainedNetwork:
+def load_trained(path: str | Path) -> TrainedNetwork:
     """Load the network of a run's folder, or of a weights file."""
     path = find_model(path)
     file = path / BEST if path.is_dir() else path
@@ -86,20 +85,6 @@ def load_model(path: str | Path) -> TrainedNetwork:
         if isinstance(problem, InputError):
             raise
         raise InputError(f"'{file}' does not hold a network of dabnet's ({_short(problem)}).") from None
-
-
-def load(path: str | Path) -> nn.Module:
-    """Load a trained network, in eval mode: of a run's folder, a weights file, a packed model, or `default`.
-
-    `default` is the packed model that ships. A packed model answers as in `dabnet.runtime.Session`, and cannot be
-    trained: its weights are bits.
-
-    >>> net = load("default")
-    >>> net(torch.zeros(2, *net.model.input_size)).shape == (2, len(net.model.labels))
-    True
-    """
-    file = find_model(path)
-    return PackedNetwork(read_model(file)).eval() if is_packed(file) else load_model(file).net.eval()
 
 
 class RunFolder(NamedTuple):

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from dabnet.errors import InputError
-from dabnet.training.run import load_model
+from dabnet.training.run import load_trained
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,7 +61,7 @@ def load_teacher(recipe: Recipe, classes: list[str]) -> Teacher | None:
         if recipe.teacher_share is not None or recipe.teacher_temperature is not None:
             raise InputError("this recipe is for a student: name a trained run with --teacher.")
         return None
-    model = load_model(recipe.teacher)
+    model = load_trained(recipe.teacher)
     if model.classes != classes:
         raise InputError(
             f"the teacher '{recipe.teacher}' knows other classes ({len(model.classes)}, and {len(classes)} are to be "
