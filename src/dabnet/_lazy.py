@@ -23,7 +23,6 @@ EXTRAS = {
     "pyarrow": "data",
     "tensorboard": "train",
     "torch": "train",
-    "torchmetrics": "train",
     "uvicorn": "serve",
 }
 

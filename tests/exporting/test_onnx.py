@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dabnet.errors import InputError, ModelFormatError
+from dabnet.errors import InputError
 from dabnet.exporting.onnx_file import to_onnx
 from dabnet.packed.bits import pack
 from dabnet.packed.model import Model
@@ -30,9 +30,11 @@ from dabnet.packed.nodes import (
     Node,
     PRelu,
     Relu,
+    Shape,
     Sign,
 )
 from dabnet.runtime import reference
+from tests.runtime.models import convolutions, halves, pools, signs
 
 Floats = NDArray[np.float32]
 rng = np.random.RandomState(7)
@@ -168,68 +170,29 @@ def test_the_models_above_have_every_operation() -> None:
     assert {type(node) for model in models for node in model.nodes} == set(OPS.values())
 
 
-SEEDS = st.integers(0, 2**32 - 1)
-SMALL = st.integers(1, 3)
-WINDOWS = st.fixed_dictionaries(
-    {
-        "kernel": st.tuples(SMALL, SMALL),
-        "stride": st.tuples(SMALL, SMALL),
-        "dilation": st.one_of(st.just((1, 1)), st.tuples(SMALL, SMALL)),
-        "padding": st.tuples(*[st.integers(0, 4)] * 4),
-    }
-)
-SIZES = st.tuples(SMALL, st.integers(1, 8), st.integers(1, 8))
-
-
-def possible(size: tuple[int, int, int], *nodes: Node) -> Model:
-    try:
-        return Model(size, nodes)
-    except ModelFormatError:
-        assume(False)
-        raise
+SHAPES = st.builds(Shape, st.integers(1, 6), st.integers(1, 8), st.integers(1, 8))
 
 
 @quick
-@given(SEEDS, SIZES, WINDOWS, SMALL)
-def test_any_convolution_of_32_bits(seed: int, size: tuple[int, int, int], window: dict[str, Any], groups: int) -> None:
-    rng.seed(seed)
-    (channels, height, width), filters = size, 2 * groups
-    weight = numbers(filters, *window["kernel"], channels)
-    conv = Conv(inputs=(0,), filters=filters, groups=groups, weight=weight, **window)
-    check(possible((channels * groups, height, width), conv))
+@given(st.data(), SHAPES)
+def test_any_convolution_of_real_weights(data: st.DataObject, shape: Shape) -> None:
+    conv = data.draw(convolutions(0, shape, one_bit=False, numbers=halves))
+    check(Model(shape[:3], (conv,)), tolerance=0 if conv.int8 is None else 1e-5)
 
 
 @quick
-@given(SEEDS, SIZES, WINDOWS, SMALL, st.sampled_from(["numbers", "signs padded with 0", "signs padded with 1"]))
-def test_any_convolution_of_one_bit(
-    seed: int, size: tuple[int, int, int], window: dict[str, Any], groups: int, kind: str
-) -> None:
-    rng.seed(seed)
-    channels, height, width = size[0] * groups, *size[1:]
-    sign = Sign(inputs=(0,), threshold=numbers(channels), flip=coins(channels))
-    before = [] if kind == "numbers" else [sign]
-    conv = one_bit(
-        2 * groups, size[0], groups=groups, inputs=(len(before),), pad_value=int(kind.endswith("1")), **window
-    )
-    check(possible((channels, height, width), *before, conv))
+@given(st.data(), SHAPES, st.booleans())
+def test_any_convolution_of_one_bit(data: st.DataObject, shape: Shape, of_signs: bool) -> None:
+    nodes: list[Node] = [data.draw(signs(0, shape))] if of_signs else []
+    nodes.append(data.draw(convolutions(len(nodes), shape._replace(is_signs=of_signs), one_bit=True, numbers=halves)))
+    check(Model(shape[:3], tuple(nodes)))
 
 
 @quick
-@given(SEEDS, SIZES, WINDOWS, st.sampled_from([0, 1]))
-def test_any_pool(seed: int, size: tuple[int, int, int], window: dict[str, Any], count_padding: int) -> None:
-    rng.seed(seed)
-    reach = [dilation * (kernel - 1) for dilation, kernel in zip(window["dilation"], window["kernel"], strict=True)]
-    window["padding"] = tuple(map(min, window["padding"], reach * 2))  # more than that, and a window would see no map
-    check(possible(size, MaxPool(inputs=(0,), **window)))
-    check(possible(size, AvgPool(inputs=(0,), count_padding=count_padding, **window)), tolerance=1e-6)
-
-
-@quick
-@given(SEEDS, SIZES, st.tuples(st.integers(1, 9), st.integers(1, 9)))
-def test_any_adaptive_pool(seed: int, size: tuple[int, int, int], parts: tuple[int, int]) -> None:
-    rng.seed(seed)
-    check(Model(size, (AdaptiveMaxPool(inputs=(0,), size=parts),)))
-    check(Model(size, (AdaptiveAvgPool(inputs=(0,), size=parts),)), tolerance=1e-6)
+@given(st.data(), SHAPES)
+def test_any_pool(data: st.DataObject, shape: Shape) -> None:
+    pool = data.draw(pools(0, shape))
+    check(Model(shape[:3], (pool,)), tolerance=1e-6 if isinstance(pool, AvgPool | AdaptiveAvgPool) else 0)
 
 
 def network() -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ def halves(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return (rng.integers(-3, 4, shape) / 2).astype(np.float32)
 
 
+Numbers = Callable[..., NDArray[np.float32]]
+"""`floats` or `halves`."""
+
+
 @st.composite
 def windows(draw: st.DrawFn, shape: Shape, largest: int) -> dict[str, Any]:
     """Kernel, stride, padding and dilation that fit a map; padding may be wider than the kernel."""
@@ -64,7 +69,9 @@ def windows(draw: st.DrawFn, shape: Shape, largest: int) -> dict[str, Any]:
 
 
 @st.composite
-def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, largest: int = 5) -> Conv:
+def convolutions(
+    draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, largest: int = 5, numbers: Numbers = floats
+) -> Conv:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     divisors = [g for g in range(1, shape.channels + 1) if shape.channels % g == 0]
     groups = draw(st.sampled_from([1, 1, *divisors[:4], divisors[-1]]))
@@ -72,9 +79,9 @@ def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, large
     filters = groups * draw(st.one_of(few, FILTERS) if one_bit and groups == 1 else few)
     window = draw(windows(shape, largest))
     taps = window["kernel"][0] * window["kernel"][1] * (shape.channels // groups)
-    bias = floats(rng, filters) if draw(st.booleans()) else None
+    bias = numbers(rng, filters) if draw(st.booleans()) else None
     if not one_bit:
-        weight = floats(rng, filters, *window["kernel"], shape.channels // groups)
+        weight = numbers(rng, filters, *window["kernel"], shape.channels // groups)
         if draw(st.booleans()):
             int8, scale = round_filters(weight)
             settings: dict[str, Any] = {"groups": groups, "int8": int8, "scale": scale, "bias": bias, **window}
@@ -86,8 +93,8 @@ def convolutions(draw: st.DrawFn, value: int, shape: Shape, one_bit: bool, large
         groups=groups,
         pad_value=draw(st.integers(0, 1)) if shape.is_signs else 0,
         bits=pack(rng.random((filters, taps)) < 0.5),
-        scale=floats(rng, filters),
-        offset=floats(rng, filters) if draw(st.booleans()) else None,
+        scale=numbers(rng, filters),
+        offset=numbers(rng, filters) if draw(st.booleans()) else None,
         bias=bias,
         **window,
     )
@@ -115,10 +122,17 @@ def pools(draw: st.DrawFn, value: int, shape: Shape) -> Node:
         adaptive: Node = kind(inputs=(value,), size=size)
         return adaptive
     kernel = tuple(int(rng.integers(1, min(4, side) + 1)) for side in shape[1:3])
-    padding = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
-    stride = tuple(int(n) for n in rng.integers(1, 4, 2))
-    count = {"count_padding": int(rng.integers(0, 2))} if kind is AvgPool else {}
-    pool: Node = kind(inputs=(value,), kernel=kernel, padding=padding, stride=stride, **count)
+    # Taps that are no farther apart than the map is long: else a window could see no position of it.
+    dilation = tuple(int(rng.integers(1, min(2, side) + 1)) if rng.random() < 0.2 else 1 for side in shape[1:3])
+    spans = [step * (taps - 1) + 1 for step, taps in zip(dilation, kernel, strict=True)]
+    padding = [int(rng.integers(0, spans[i % 2])) for i in range(4)]
+    for axis, side in enumerate(shape[1:3]):
+        padding[axis + 2] = max(padding[axis + 2], spans[axis] - side - padding[axis])
+    settings: dict[str, Any] = {"kernel": kernel, "dilation": dilation, "padding": tuple(padding)}
+    settings["stride"] = tuple(int(n) for n in rng.integers(1, 4, 2))
+    if kind is AvgPool:
+        settings["count_padding"] = int(rng.integers(0, 2))
+    pool: Node = kind(inputs=(value,), **settings)
     return pool
 
 
@@ -142,7 +156,7 @@ def elementwise(draw: st.DrawFn, value: int, shape: Shape) -> Node:
 
 @st.composite
 def shortcuts(draw: st.DrawFn, value: int, shapes: list[Shape]) -> Node:
-    """A value and an earlier one, added or joined, in either order."""
+    """A value and an earlier one, added or concatenated, in either order."""
     like = [i for i, shape in enumerate(shapes) if shape == shapes[value]]
     inputs = draw(st.permutations([value, draw(st.sampled_from(like))]))
     fits = 2 * shapes[value].channels <= MAX_SIDE
@@ -185,7 +199,7 @@ def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) 
 
 @st.composite
 def models_of_signs(draw: st.DrawFn) -> Model:
-    """Models that take signs of pools, joins and clamps, several times of the same value; every number is exact."""
+    """Models that take signs of pools, concats and clamps, several times of the same value; every number is exact."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     input_size = (draw(st.integers(1, 5)), draw(st.integers(2, 9)), draw(st.integers(2, 9)))
     nodes: list[Node] = []
@@ -216,10 +230,10 @@ def models_of_signs(draw: st.DrawFn) -> Model:
     reals = [conv(0, draw(st.sampled_from([3, 20, 64, 70]))) for _ in range(draw(st.integers(1, 2)))]
     for _ in range(draw(st.integers(1, 5))):
         value = draw(st.sampled_from([0, *reals]))
-        kind = draw(st.sampled_from(["pool", "join", "relu", "clamp", "add", "again"]))
+        kind = draw(st.sampled_from(["pool", "concat", "relu", "clamp", "add", "again"]))
         if kind == "pool":
             reals.append(put(MaxPool(inputs=(value,), kernel=(2, 2), padding=(1, 0, 1, 1), stride=(1, 1))))
-        elif kind == "join":
+        elif kind == "concat":
             alike = [other for other in reals if shape(other)[1:3] == shape(value)[1:3]]
             reals.append(
                 put(Concat(inputs=(value, *draw(st.lists(st.sampled_from(alike or [value]), min_size=1, max_size=3)))))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from dabnet import __version__
 from dabnet.errors import InputError
@@ -37,8 +38,6 @@ ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on t
     curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' http://127.0.0.1:8000/v1/recognize
     curl -H 'content-type: image/png' --data-binary @drawing.png 'http://127.0.0.1:8000/v1/recognize?top=3'
 """
-KNOWN = frozenset({"/v1/recognize", "/v1/raster", "/v1/model", "/healthz", "/metrics", "/openapi.json"})
-"""Paths that are counted by name, beside those of the page."""
 NOSNIFF, CLOSE = (b"x-content-type-options", b"nosniff"), (b"connection", b"close")
 GONE = 499
 """The status, in the counts only, of a request whose sender did not wait for the answer."""
@@ -74,7 +73,6 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.add_middleware(_Counted, service=service, hosts=hosts, known=KNOWN | pages.keys())
     app.add_exception_handler(RefusedError, _refuse)
     app.add_exception_handler(InputError, _refuse_input)
     app.add_exception_handler(HTTPException, _refuse_path)
@@ -114,19 +112,21 @@ def create_app(
 
     for path, content in pages.items():
         app.add_route(path, _page(content, KINDS.get(PurePath(path).suffix, KINDS[".html"])), ["GET"])
+    known = frozenset(route.path for route in app.routes if isinstance(route, Route))
+    app.add_middleware(_Counted, service=service, hosts=hosts, known=known)
     return app
 
 
 def _page(content: bytes, kind: str) -> Any:
     tag = f'"{sha256(content).hexdigest()[:16]}"'
 
-    async def give(request: Request) -> Response:
+    async def send_page(request: Request) -> Response:
         headers = {**PAGE_HEADERS, "etag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)
 
-    return give
+    return send_page
 
 
 def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -156,7 +156,10 @@ async def _let_go(_: Request, __: Exception) -> Response:
 
 
 class _Counted:
-    """Counts every answer, also where something went wrong; once the server stops, asks to close the connection."""
+    """Counts every answer, also where something went wrong; once the server stops, asks to close the connection.
+
+    Paths in `known` are counted by name, all others together.
+    """
 
     def __init__(self, app: ASGIApp, service: Service, hosts: frozenset[str] | None, known: frozenset[str]) -> None:
         self._app, self._service, self._hosts, self._known = app, service, hosts, known
