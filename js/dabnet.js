@@ -214,7 +214,7 @@ function flatten(strokes) {
   const ends = [];
   strokes.forEach((stroke, number) => {
     if (!Array.isArray(stroke) || stroke.some((point) => point?.length !== 2)) {
-      throw new Error(`stroke ${number + 1} must be a list of points, each [x, y].`);
+      throw new Error(`stroke ${number + 1} is not a list of points: write it as [[x, y], [x, y], ...].`);
     }
     for (const point of stroke) points.push(...Array.from(point, (value) => (typeof value === "number" ? value : NaN)));
     if (stroke.length !== 0) ends.push(BigInt(points.length / 2));
