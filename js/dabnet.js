@@ -225,7 +225,9 @@ function flatten(strokes) {
 async function compile(source) {
   const wasm = await source;
   if (wasm instanceof WebAssembly.Module) return wasm;
-  return WebAssembly.compile(await readBytes(wasm, "wasm"));
+  return WebAssembly.compile(await readBytes(wasm, "wasm")).catch((cause) => {
+    throw new Error(`dabnet.wasm cannot be used here: ${cause.message}`, { cause });
+  });
 }
 
 // Bytes, or what a URL or a Response has.

