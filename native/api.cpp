@@ -1,5 +1,6 @@
 // The C interface: dabnet.h over what is in the other files.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "dabnet.h"
+#include "drawings.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "model/text.h"
@@ -42,7 +44,6 @@ namespace {
 constexpr std::uint64_t kMaxMemory = std::uint64_t{256} << 20;
 constexpr double kMaxWork = 20e9;
 constexpr int kMostThreads = 1024;
-constexpr std::int64_t kMostPoints = 32768;  // no hand draws more, and nobody should wait long
 
 dabnet_status report(const Problem& problem, char* error, std::size_t error_size) {
     if (error != nullptr && error_size != 0) {
@@ -209,9 +210,9 @@ bool check_strokes(const float* points, const std::int64_t* ends, std::size_t st
         }
         before = ends[i];
     }
-    if (before > kMostPoints) {
+    if (before > dabnet::kMostPoints) {
         return problem.fail(DABNET_BAD_INPUT, "the drawing has " + dabnet::grouped(static_cast<std::uint64_t>(before)) +
-                                                  " points, more than " + dabnet::grouped(kMostPoints) +
+                                                  " points, more than " + dabnet::grouped(dabnet::kMostPoints) +
                                                   ": simplify its strokes first.");
     }
     const auto count = static_cast<std::size_t>(before);
@@ -222,6 +223,48 @@ bool check_strokes(const float* points, const std::int64_t* ends, std::size_t st
         if (points[2 * i] != points[0] || points[2 * i + 1] != points[1]) return true;
     }
     return refuse("the drawing is a single point: it needs at least two different ones.");
+}
+
+// Whether the ends of strokes and of drawings follow one another, up to the last.
+bool check_batch(const dabnet_strokes& all, Problem& problem) {
+    const auto are_ends = [](const std::int64_t* ends, std::size_t count, std::size_t last) {
+        std::int64_t before = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (ends[i] < before) return false;
+            before = ends[i];
+        }
+        return static_cast<std::uint64_t>(before) == last;
+    };
+    return (are_ends(all.stroke_ends, all.stroke_count, all.point_count) &&
+            are_ends(all.drawing_ends, all.drawing_count, all.stroke_count)) ||
+           problem.fail(DABNET_BAD_ARGUMENT, "strokes and drawings must end one after another, the last at the end.");
+}
+
+// The strokes of one of many drawings, empty ones left out.
+const float* strokes_of(const dabnet_strokes& all, std::size_t i, std::vector<std::int64_t>& ends) {
+    const std::int64_t first = i == 0 ? 0 : all.drawing_ends[i - 1];
+    const std::int64_t point = first == 0 ? 0 : all.stroke_ends[first - 1];
+    for (std::int64_t stroke = first; stroke < all.drawing_ends[i]; ++stroke) {
+        const std::int64_t end = all.stroke_ends[stroke] - point;
+        if (end != (ends.empty() ? 0 : ends.back())) ends.push_back(end);
+    }
+    return all.points + 2 * point;
+}
+
+dabnet_status report_run(dabnet_status status, char* error, std::size_t error_size) {
+    switch (status) {
+        case DABNET_OK:
+            return status;
+        case DABNET_CANCELLED:
+            return report(status, "the run was cancelled.", error, error_size);
+        case DABNET_NOT_FINITE:
+            return report(
+                status,
+                "the model answered with a number that is not finite: its weights are too large, export it again.",
+                error, error_size);
+        default:
+            return report(status, "there is no memory left to run the model.", error, error_size);
+    }
 }
 
 // Grey pixels, 0 to 255, as a network takes them.
@@ -329,23 +372,14 @@ dabnet_status dabnet_run(const dabnet_model* model, const float* images, size_t 
     }
     dabnet::Stop stop(should_stop, context);
     const dabnet_status status = model->network->run(images, batch, logits, stop);
-    if (status == DABNET_CANCELLED) return report(status, "the run was cancelled.", error, error_size);
-    if (status != DABNET_OK) return report(status, "there is no memory left to run the model.", error, error_size);
-    if (!dabnet::are_finite(logits, batch * model->network->answers())) {
-        return report(
-            DABNET_NOT_FINITE,
-            "the model answered with a number that is not finite: its weights are too large, export it again.", error,
-            error_size);
-    }
-    return DABNET_OK;
+    const bool is_bad = status == DABNET_OK && !dabnet::are_finite(logits, batch * model->network->answers());
+    return report_run(is_bad ? DABNET_NOT_FINITE : status, error, error_size);
 }
 
 dabnet_status dabnet_time_steps(const dabnet_model* model, const float* image, double* seconds, char* error,
                                 size_t error_size) {
     std::vector<float> answers(model->network->answers());
-    const dabnet_status status = model->network->time_steps(image, answers.data(), seconds);
-    return status == DABNET_OK ? status
-                               : report(status, "there is no memory left to run the model.", error, error_size);
+    return report_run(model->network->time_steps(image, answers.data(), seconds), error, error_size);
 }
 
 dabnet_status dabnet_draw_strokes(const dabnet_model* model, const float* points, const int64_t* ends, size_t strokes,
@@ -409,4 +443,26 @@ dabnet_status dabnet_recognize_strokes(const dabnet_model* model, const float* p
     if (status != DABNET_OK) return status;
     status = dabnet_run(model, image.data(), 1, logits.data(), nullptr, nullptr, error, error_size);
     return status == DABNET_OK ? dabnet_rank(model, logits.data(), top, labels, probabilities, found) : status;
+}
+
+dabnet_status dabnet_recognize_batch(const dabnet_model* model, const dabnet_strokes* strokes, size_t top,
+                                     size_t* labels, double* probabilities, dabnet_status* statuses,
+                                     dabnet_should_stop should_stop, void* context, char* error, size_t error_size) {
+    Problem problem;
+    if (!check_raster(*model, problem) || !check_batch(*strokes, problem)) return report(problem, error, error_size);
+    const auto draw = [&](std::size_t i, float* image) {
+        std::vector<std::int64_t> ends;
+        const float* points = strokes_of(*strokes, i, ends);
+        statuses[i] = dabnet_draw_strokes(model, points, ends.data(), ends.size(), image, nullptr, 0);
+        return statuses[i] == DABNET_OK;
+    };
+    std::atomic<bool> are_finite{true};
+    const auto take = [&](std::size_t i, const float* logits) {
+        if (!dabnet::are_finite(logits, model->network->answers())) are_finite = false;
+        std::size_t found = 0;
+        dabnet_rank(model, logits, top, labels + i * top, probabilities + i * top, &found);
+    };
+    dabnet::Stop stop(should_stop, context);
+    const dabnet_status status = model->network->run_drawn(strokes->drawing_count, draw, take, stop);
+    return report_run(status == DABNET_OK && !are_finite ? DABNET_NOT_FINITE : status, error, error_size);
 }

@@ -70,9 +70,9 @@ DABNET_API void dabnet_close(dabnet_model* model);
  * [channels, height, width, element type] of the input and of what each node makes. Free the text with dabnet_free. */
 DABNET_API dabnet_status dabnet_inspect(const void* bytes, size_t size, char** json, char* error, size_t error_size);
 
-/* Describes an open model as JSON: "input", "answers", "labels", "raster" (or null), "temperature", "views_temperature", "steps", "kernels",
- * "threads", "memory", "work" and "batch", how many images fit into max_memory beside the model. Free the text with
- * dabnet_free. */
+/* Describes an open model as JSON: "input", "answers", "labels", "raster" (or null), "temperature",
+ * "views_temperature", "steps", "kernels", "threads", "memory", "work" and "batch", how many images fit into max_memory
+ * beside the model. Free the text with dabnet_free. */
 DABNET_API dabnet_status dabnet_about(const dabnet_model* model, char** json);
 DABNET_API void dabnet_free(char* text);
 
@@ -117,6 +117,26 @@ DABNET_API dabnet_status dabnet_rank(const dabnet_model* model, const float* log
 DABNET_API dabnet_status dabnet_recognize_strokes(const dabnet_model* model, const float* points, const int64_t* ends,
                                                   size_t strokes, size_t top, size_t* labels, double* probabilities,
                                                   size_t* found, char* error, size_t error_size);
+
+/* Many drawings, as Arrow keeps lists of lists: x, y of all points in turn, the number of points up to the end of each
+ * stroke, and the number of strokes up to the end of each drawing. */
+typedef struct dabnet_strokes {
+    const float* points;
+    size_t point_count;
+    const int64_t* stroke_ends;
+    size_t stroke_count;
+    const int64_t* drawing_ends;
+    size_t drawing_count;
+} dabnet_strokes;
+
+/* Draws many drawings, runs them and ranks the answers, each drawing on a thread of the model's. `labels` and
+ * `probabilities` have `top` entries for each drawing, of which dabnet_answer_count are written at most. A drawing's
+ * status is DABNET_OK, or DABNET_BAD_INPUT (dabnet_draw_strokes says why), and then its entries mean nothing; the
+ * others are recognized all the same. `should_stop` may be NULL. */
+DABNET_API dabnet_status dabnet_recognize_batch(const dabnet_model* model, const dabnet_strokes* strokes, size_t top,
+                                                size_t* labels, double* probabilities, dabnet_status* statuses,
+                                                dabnet_should_stop should_stop, void* context, char* error,
+                                                size_t error_size);
 
 #ifdef __cplusplus
 }

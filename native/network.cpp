@@ -123,25 +123,46 @@ Network::Borrowed::~Borrowed() {
     network_.mutex_.unlock();
 }
 
-dabnet_status Network::run(const float* images, std::size_t batch, float* answers, Stop& stop) const {
+template <typename One>
+dabnet_status Network::run_each(std::size_t batch, Stop& stop, One one) const {
     const Borrowed workspaces(*this);
     if (!workspaces.is_complete()) return DABNET_NO_MEMORY;
-    const std::size_t input_count = static_cast<std::size_t>(shapes_.front().count());
-    const auto one = [&](std::size_t i, auto run) { run(images + i * input_count, answers + i * this->answers()); };
     // As many as come out even, each thread its own; the rest one by one, all threads together.
     const std::size_t even = batch - batch % static_cast<std::size_t>(threads_);
     std::atomic<std::size_t> next{0};
     const auto work = [&](int thread) {
         Pace pace(stop, thread == 0);
         for (std::size_t i = next++; i < even && !stop.is_set(); i = next++) {
-            one(i, [&](const float* x, float* y) { run_alone(x, y, workspaces[thread], pace); });
+            one(i, thread, [&](const float* x, float* y) { run_alone(x, y, workspaces[thread], pace); });
         }
     };
     if (even != 0) pool_.run(work, [&] { stop.ask(); });
     for (std::size_t i = even; i < batch && !stop.is_set(); ++i) {
-        one(i, [&](const float* x, float* y) { run_together(x, y, workspaces, stop); });
+        one(i, 0, [&](const float* x, float* y) { run_together(x, y, workspaces, stop); });
     }
     return stop.is_set() ? DABNET_CANCELLED : DABNET_OK;
+}
+
+dabnet_status Network::run(const float* images, std::size_t batch, float* answers, Stop& stop) const {
+    const auto count = static_cast<std::size_t>(shapes_.front().count());
+    return run_each(batch, stop,
+                    [&](std::size_t i, int, auto run) { run(images + i * count, answers + i * this->answers()); });
+}
+
+dabnet_status Network::run_drawn(std::size_t batch, const Draw& draw, const Take& take, Stop& stop) const {
+    const auto count = static_cast<std::size_t>(shapes_.front().count());
+    // An image and its answers for each thread.
+    std::vector<std::unique_ptr<float[]>> numbers;
+    for (int i = 0; i < threads_; ++i) {
+        numbers.emplace_back(new (std::nothrow) float[count + answers()]);
+        if (numbers.back() == nullptr) return DABNET_NO_MEMORY;
+    }
+    return run_each(batch, stop, [&](std::size_t i, int thread, auto run) {
+        float* image = numbers[static_cast<std::size_t>(thread)].get();
+        if (!draw(i, image)) return;
+        run(image, image + count);
+        if (!stop.is_set()) take(i, image + count);
+    });
 }
 
 dabnet_status Network::time_steps(const float* image, float* answers, double* seconds) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -88,6 +89,12 @@ class Network {
     // -1. Returns DABNET_OK, DABNET_CANCELLED or DABNET_NO_MEMORY.
     dabnet_status run(const float* images, std::size_t batch, float* answers, Stop& stop) const;
 
+    // The same for images that are made when their turn comes, by the thread that runs them: draw(i, image) says
+    // whether there is one, and then take(i, answers) gets its answers.
+    using Draw = std::function<bool(std::size_t, float*)>;
+    using Take = std::function<void(std::size_t, const float*)>;
+    dabnet_status run_drawn(std::size_t batch, const Draw& draw, const Take& take, Stop& stop) const;
+
     // The seconds that each step takes for one image, one thread at work on it.
     dabnet_status time_steps(const float* image, float* answers, double* seconds) const;
 
@@ -127,6 +134,9 @@ class Network {
         std::vector<Workspace> workspaces_;
     };
 
+    // Calls one(i, thread, run) for each image of a batch, which calls run(image, answers).
+    template <typename One>
+    dabnet_status run_each(std::size_t batch, Stop& stop, One one) const;
     // Notes the seconds that each step takes, if asked.
     void run_alone(const float* image, float* answers, Line* workspace, Pace& pace, double* seconds = nullptr) const;
     void run_together(const float* image, float* answers, const Borrowed& workspaces, Stop& stop) const;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "../dabnet.h"
+#include "../drawings.h"
+#include "../rank.h"
 #include "arrays.h"
 
 namespace nb = nanobind;
@@ -65,6 +68,21 @@ struct Control {
 
     static constexpr std::chrono::milliseconds kSignals{20};
 
+    Control(const Cancel* by, std::optional<double> seconds, bool hears)
+        : cancel(by), deadline(Clock::time_point::max()), hears_signals(hears) {
+        constexpr double kForever = 1e9;  // seconds that a clock can count
+        if (seconds && *seconds < kForever) {
+            deadline =
+                Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+        }
+    }
+
+    // Raises what ended a run.
+    void check(dabnet_status status, const char* sentence) const {
+        if (is_interrupted) throw nb::python_error();
+        if (status != DABNET_OK) raise(is_late ? kTimeLimit : status, sentence);
+    }
+
     static int should_stop(void* context) {
         auto& control = *static_cast<Control*>(context);
         const auto now = Clock::now();
@@ -110,12 +128,7 @@ class Handle {
 
     void run(Images images, Matrix<float> logits, const Cancel* cancel, std::optional<double> seconds,
              bool hears_signals) const {
-        Control control{cancel, Clock::time_point::max(), hears_signals};
-        constexpr double kForever = 1e9;  // seconds that a clock can count
-        if (seconds && *seconds < kForever) {
-            control.deadline =
-                Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
-        }
+        Control control(cancel, seconds, hears_signals);
         Sentence sentence;
         dabnet_status status;
         {
@@ -123,8 +136,53 @@ class Handle {
             status = dabnet_run(model_, images.data(), images.shape(0), logits.data(), Control::should_stop, &control,
                                 sentence.text, Sentence::kSize);
         }
-        if (control.is_interrupted) throw nb::python_error();
-        if (status != DABNET_OK) raise(control.is_late ? kTimeLimit : status, sentence.text);
+        control.check(status, sentence.text);
+    }
+
+    // The likeliest labels' names and their probabilities of drawings [from, to), which were checked.
+    nb::list recognize(const dabnet::Drawings& drawings, std::size_t from, std::size_t to, const nb::list& names,
+                       std::size_t top, const Cancel* cancel, std::optional<double> seconds, bool hears_signals) const {
+        to = std::min(to, drawings.size());
+        from = std::min(from, to);
+        top = std::min({top, dabnet_answer_count(model_), names.size()});
+        const std::size_t count = to - from;
+        std::vector<std::size_t> labels(count * top);
+        std::vector<double> probabilities(count * top);
+        std::vector<dabnet_status> statuses(count);
+        // The strokes of the drawings before them are counted, and looked at no more than that.
+        const std::size_t point = drawings.first_point(from), stroke = drawings.first_stroke(from);
+        std::vector<std::int64_t> stroke_ends(
+            drawings.stroke_ends.begin() + static_cast<std::ptrdiff_t>(stroke),
+            drawings.stroke_ends.begin() + static_cast<std::ptrdiff_t>(drawings.first_stroke(to)));
+        for (std::int64_t& end : stroke_ends) end -= static_cast<std::int64_t>(point);
+        std::vector<std::int64_t> drawing_ends(drawings.drawing_ends.begin() + static_cast<std::ptrdiff_t>(from),
+                                               drawings.drawing_ends.begin() + static_cast<std::ptrdiff_t>(to));
+        for (std::int64_t& end : drawing_ends) end -= static_cast<std::int64_t>(stroke);
+        const dabnet_strokes strokes{drawings.points.data() + 2 * point,
+                                     drawings.first_point(to) - point,
+                                     stroke_ends.data(),
+                                     stroke_ends.size(),
+                                     drawing_ends.data(),
+                                     count};
+        Control control(cancel, seconds, hears_signals);
+        Sentence sentence;
+        dabnet_status status;
+        {
+            const nb::gil_scoped_release release;
+            status = dabnet_recognize_batch(model_, &strokes, top, labels.data(), probabilities.data(), statuses.data(),
+                                            Control::should_stop, &control, sentence.text, Sentence::kSize);
+        }
+        control.check(status, sentence.text);
+        nb::list answers;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (statuses[i] != DABNET_OK) raise(statuses[i], "a drawing has no strokes that can be drawn.");
+            nb::list answer;
+            for (std::size_t j = i * top; j < (i + 1) * top; ++j) {
+                answer.append(nb::make_tuple(names[labels[j]], probabilities[j]));
+            }
+            answers.append(answer);
+        }
+        return answers;
     }
 
     void time_steps(Images image, Vector<double> seconds) const {
@@ -183,6 +241,15 @@ std::string inspect(nb::bytes data) {
     return take_text(json);
 }
 
+void probabilities(Matrix<const float> logits, double temperature, Matrix<double> out) {
+    const nb::gil_scoped_release release;
+    const std::size_t classes = logits.shape(1);
+    for (std::size_t row = 0; row < logits.shape(0); ++row) {
+        const auto chances = dabnet::probabilities(logits.data() + row * classes, classes, temperature);
+        std::copy(chances.begin(), chances.end(), out.data() + row * classes);
+    }
+}
+
 std::vector<std::string> kernel_names() {
     std::vector<std::string> names;
     while (const char* name = dabnet_kernels(names.size())) names.emplace_back(name);
@@ -210,6 +277,8 @@ void bind_model(nb::module_& module) {
     module.attr("MAX_MEMORY") = defaults.max_memory;
     module.attr("MAX_WORK") = defaults.max_work;
     module.def("kernel_names", kernel_names, "Return the names of the kernels that run here, the fastest first.");
+    module.def("probabilities", probabilities, "logits"_a.noconvert(), "temperature"_a, "out"_a.noconvert(),
+               "Write softmax(logits / temperature) into `out`.");
     module.def("inspect", inspect, "data"_a, "Check a file; return what it holds as JSON.");
     nb::class_<Cancel>(module, "Cancel", "Lets one thread stop the runs of others.")
         .def(nb::init<>())
@@ -224,5 +293,7 @@ void bind_model(nb::module_& module) {
         .def("time_steps", &Handle::time_steps, "image"_a.noconvert(), "seconds"_a.noconvert())
         .def("draw_strokes", &Handle::draw_strokes, "points"_a.noconvert(), "ends"_a.noconvert(), "image"_a.noconvert())
         .def("draw_bitmap", &Handle::draw_bitmap, "bitmap"_a.noconvert(), "line_width"_a, "image"_a.noconvert())
+        .def("recognize", &Handle::recognize, "drawings"_a, "first"_a, "end"_a, "names"_a, "top"_a, "cancel"_a.none(),
+             "seconds"_a.none(), "hears_signals"_a)
         .def("rank", &Handle::rank, "logits"_a.noconvert(), "top"_a);
 }

@@ -6,6 +6,7 @@
 #include "../binarize.h"
 #include "../raster.h"
 #include "arrays.h"
+#include "drawings.h"
 #include "model.h"
 #include "picture.h"
 
@@ -75,6 +76,7 @@ NB_MODULE(_native, module) {
         },
         nb::arg("bitmap").noconvert(), "Estimate how wide a bitmap's lines are, in its pixels.");
 
+    bind_drawings(module);
     bind_model(module);
     bind_picture(module);
 }

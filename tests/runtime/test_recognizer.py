@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import dabnet
-from dabnet.errors import InputError
+from dabnet.errors import InputError, NonFiniteError
 from dabnet.packed import Model, read_model, to_bytes
 from dabnet.packed.nodes import Conv
 from dabnet.runtime import Recognizer, Session
@@ -88,6 +88,26 @@ def test_a_list_of_sketches_gives_the_answers_of_each(recognizer: Recognizer, tm
         picture.save(tmp_path / f"{i}.png")
     paths = sorted(tmp_path.iterdir())
     assert ask([str(path) for path in paths]) == ask(pictures)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_drawings_get_the_answers_of_drawing_running_and_ranking_them_in_python(threads: int) -> None:
+    recognizer = Recognizer.load(threads=threads)
+    sketches = synthetic_strokes(50)[0]
+    pictures = [Sketch.from_ink(rasterize(sketch, Raster(100))) for sketch in sketches[:3]]
+    several = [*sketches[:7], *pictures, *sketches[7:]]
+    chances = recognizer.run(recognizer.show(several))
+    assert recognizer.recognize(several, top=250) == [recognizer.rank(row, top=250) for row in chances]
+    logits = recognizer.session.run(recognizer.show(several)).astype(np.float64)
+    weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / recognizer.session.temperature)
+    np.testing.assert_allclose(chances, weights / weights.sum(axis=1, keepdims=True), rtol=1e-14)
+
+
+def test_a_model_that_answers_with_no_number_says_so_for_many_drawings_too() -> None:
+    weight = np.full((2, 8, 8, 1), 3e38, dtype=np.float32)
+    nodes = (Conv(inputs=(0,), filters=2, kernel=(8, 8), weight=weight),)
+    with pytest.raises(NonFiniteError, match="not finite"):
+        Recognizer(Session(tiny(nodes=nodes))).recognize(synthetic_strokes(3)[0])
 
 
 def test_a_model_of_ones_own_is_loaded_from_a_path_or_bytes(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from PIL import Image
 
+from dabnet import _native
 from dabnet.errors import InputError
 from dabnet.packed.shipped import DEFAULT
-from dabnet.runtime.session import DEFAULT_MAX_WORK, Session
+from dabnet.runtime.session import DEFAULT_MAX_WORK, Drawings, Session
 from dabnet.sketches.raster import Raster, show_batch
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     Answer = list[tuple[str, float]]
 
 BATCH = 64
-"""Sketches drawn and run at a time: any number of them takes no more memory than this."""
+"""Pictures drawn and run at a time: any number of them takes no more memory than this."""
 MIN_CONFIDENCE = 0.5
 """The probability from which on an answer is called sure: more likely right than wrong."""
 
@@ -102,10 +103,25 @@ class Recognizer:
         if top < 1:
             raise InputError(f"an answer has at least one label: top must be 1 or more, not {top}.")
         if _is_several(sketch):
-            return self._answer([read_sketch(each) for each in sketch], top)
-        return self._answer([read_sketch(sketch)], top)[0]
+            return self._answer(sketch, top)
+        return self._answer([sketch], top)[0]
 
-    def _answer(self, sketches: list[Sketch], top: int) -> list[Answer]:
+    def _answer(self, drawings: Sequence[Any], top: int) -> list[Answer]:
+        """Answer strokes together, natively from points to labels, and pictures batch by batch."""
+        strokes, pictures = Drawings(), {}
+        for number, drawing in enumerate(drawings):
+            if isinstance(drawing, list | tuple) and strokes.add_strokes(drawing):
+                continue
+            sketch = read_sketch(drawing)
+            if sketch.points is None or sketch.ends is None:
+                pictures[number] = sketch
+            else:
+                strokes.add(sketch.points, sketch.ends)
+        of_strokes = iter(self.session.recognize(strokes, top))
+        of_pictures = iter(self._answer_pictures(list(pictures.values()), top))
+        return [next(of_pictures if number in pictures else of_strokes) for number in range(len(drawings))]
+
+    def _answer_pictures(self, sketches: list[Sketch], top: int) -> list[Answer]:
         answers, size = [], min(BATCH, self.session.batch)
         for start in range(0, len(sketches), size):
             chances = self.run(self.show(sketches[start : start + size]))
@@ -141,16 +157,14 @@ def is_sure(answer: Answer, min_confidence: float = MIN_CONFIDENCE) -> bool:
     return answer[0][1] >= min_confidence
 
 
-def probabilities(logits: NDArray[np.floating[Any]], temperature: float) -> NDArray[np.float64]:
-    """Return softmax(logits / temperature), (N, classes).
+def probabilities(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
+    """Return softmax(logits / temperature), (N, classes), as the core ranks by it.
 
-    >>> probabilities(np.log([[2.0, 4.0, 2.0]]), 1.0)
-    array([[0.25, 0.5 , 0.25]])
+    >>> probabilities(np.zeros((1, 2), dtype=np.float32), 1.0)
+    array([[0.5, 0.5]])
     """
-    logits = logits.astype(np.float64)
-    with np.errstate(over="ignore"):  # -infinity is right for what is that unlikely
-        weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
-    shares: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    shares = np.empty(logits.shape)
+    _native.probabilities(np.ascontiguousarray(logits, dtype=np.float32), temperature, shares)
     return shares
 
 

@@ -26,6 +26,7 @@ DEFAULT_MAX_WORK = _native.MAX_WORK
 """Multiply-adds, or what takes as long, that a model may take for one sketch, unless told otherwise."""
 MAX_THREADS = 1024
 Cancel = _native.Cancel
+Drawings = _native.Drawings
 
 
 class Session:
@@ -162,12 +163,22 @@ class Session:
         """
         x = self._checked(x)
         logits = np.empty((len(x), self.answers), dtype=np.float32)
-        hears_signals = threading.current_thread() is threading.main_thread()
         try:
-            self._handle.run(x, logits, cancel, time_limit, hears_signals)
+            self._handle.run(x, logits, cancel, time_limit, _hears_signals())
         except _native.CoreError as problem:
             raise _run_error(problem, time_limit) from None
         return logits
+
+    def recognize(
+        self, drawings: Drawings, top: int, first: int = 0, end: int | None = None
+    ) -> list[list[tuple[str, float]]]:
+        """Return the likeliest labels of drawings `first` to before `end`, drawn, run and ranked natively."""
+        try:
+            return self._handle.recognize(
+                drawings, first, len(drawings) if end is None else end, self.labels, top, None, None, _hears_signals()
+            )
+        except _native.CoreError as problem:
+            raise _run_error(problem, None) from None
 
     def _checked(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         if not isinstance(x, np.ndarray) or x.dtype != np.float32 or x.ndim != 4 or x.shape[1:] != self.input_size:
@@ -192,6 +203,10 @@ class Session:
 def kernel_names() -> list[str]:
     """Return the names of the kernels that run here, the fastest first."""
     return _native.kernel_names()
+
+
+def _hears_signals() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _wanted_kernels() -> str:
