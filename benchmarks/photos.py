@@ -27,9 +27,10 @@ from benchmarks.record import best_of, write_results
 from dabnet import _native
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import Recognizer
+from dabnet.sketches.files import SUFFIXES
 from dabnet.sketches.images import sketch_from_bytes, sketch_from_picture
 from dabnet.sketches.raster import Raster, rasterize
-from dabnet.sketches.read import SUFFIXES, read_sketch
+from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.sources import open_source
 from dabnet.sketches.store import SketchSet

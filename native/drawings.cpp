@@ -13,7 +13,7 @@
 namespace dabnet {
 namespace {
 
-constexpr std::size_t kMostBytes = 8'000'000;  // of a drawing's JSON
+constexpr std::size_t kMostBytes = 7'999'999;  // of a drawing's JSON, without the end of its line
 constexpr std::size_t kMostLists = 100'000;
 constexpr std::size_t kMostBlanks = 1024;  // before it
 constexpr int kDeepest = 16;               // of values that are not looked at

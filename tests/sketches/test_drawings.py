@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dabnet._native import Drawings
 from dabnet.errors import InputError
-from dabnet.sketches.quickdraw import MAX_LISTS
-from dabnet.sketches.read import MAX_TEXT_BYTES, read_sketch
+from dabnet.sketches.files import MAX_LISTS, MAX_TEXT_BYTES
+from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import MAX_POINTS, Sketch
 
 NUMBERS = st.integers(-(10**17), 10**17) | st.floats(allow_nan=True, allow_infinity=True) | st.floats(width=32)
@@ -50,8 +50,8 @@ def assert_agrees(drawings: Drawings, was_added: bool, sketch: Sketch | None) ->
 
 
 @given(STROKES | RECORDS | ANYTHING, st.sampled_from([None, 1]), st.booleans())
-def test_json_is_read_as_python_reads_it(content: Any, indent: int | None, ascii: bool) -> None:
-    data = json.dumps(content, indent=indent, ensure_ascii=ascii).encode("utf-8", "surrogatepass")
+def test_json_is_read_as_python_reads_it(content: Any, indent: int | None, plain: bool) -> None:
+    data = json.dumps(content, indent=indent, ensure_ascii=plain).encode("utf-8", "surrogatepass")
     drawings = Drawings()
     assert_agrees(drawings, drawings.add_json(data), expected(data))
 
@@ -135,7 +135,8 @@ def test_lists_of_numbers_are_read_as_python_reads_them(strokes: Any) -> None:
 def test_long_lists_and_lists_in_themselves_are_left_to_python() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    for strokes in (endless, [[(i, i) for i in range(MAX_POINTS + 1)]], [[]] * (MAX_POINTS + 1)):
+    several: list[list[Any]] = [endless, [[(i, i) for i in range(MAX_POINTS + 1)]], [[]] * (MAX_POINTS + 1)]
+    for strokes in several:
         drawings = Drawings()
         assert not drawings.add_strokes(strokes)
         assert not len(drawings)

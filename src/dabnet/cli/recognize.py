@@ -6,9 +6,8 @@ import io
 import sys
 import time
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -19,15 +18,15 @@ from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
 from dabnet.runtime.session import DEFAULT_MAX_WORK
 from dabnet.sketches.raster import rasterize
-from dabnet.sketches.sketch import Sketch
-from dabnet.sketches.stream import STANDARD_INPUT, stream_drawings
+from dabnet.sketches.stream import stream_drawings
 
 if TYPE_CHECKING:
-    from dabnet.runtime.recognizer import Answer
-    from dabnet.sketches.stream import Item
+    from io import BufferedReader
 
-BATCH = 32
-"""Drawings that run together; but from standard input each is answered as it comes."""
+    from dabnet.runtime.recognizer import Answer
+    from dabnet.sketches.batch import Batch
+    from dabnet.sketches.sketch import Sketch
+
 SHEET_DRAWINGS = 400
 """On a contact sheet, at most."""
 SHEET_SIZE = 128
@@ -39,10 +38,9 @@ WIDEST_NAME = 48
 
 
 class Recognized(NamedTuple):
-    """A drawing and its guesses, or why it has none."""
+    """A drawing's guesses, or why it has none."""
 
     name: str
-    sketch: Sketch | None
     answer: Answer
     sure: bool
     error: str | None = None
@@ -86,19 +84,19 @@ def recognize(
     """
     heed_interrupts()
     recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
-    items = stream_drawings(files, sys.stdin.buffer)
-    shown: list[Recognized] = []
+    shown: list[tuple[Recognized, Sketch | None]] = []
     count = failed = 0
     print_batch = _print_json if as_json else _Table(recognizer).print
     begun = time.monotonic()
-    while some := list(islice(items, 1 if STANDARD_INPUT in files else BATCH)):
+    for batch in stream_drawings(files, cast("BufferedReader", sys.stdin.buffer), threads):
         with ending_at_once():
-            batch = _recognize(recognizer, some, top, min_confidence)
-        print_batch(batch)
-        count += len(batch)
-        failed += sum(one.error is not None for one in batch)
+            found = _recognize(recognizer, batch, top, min_confidence)
+        print_batch(found)
+        count += len(found)
+        failed += len(batch.errors)
         if sheet is not None:
-            shown += [one for one in batch if one.sketch is not None][: SHEET_DRAWINGS - len(shown)]
+            read = [number for number in range(len(batch)) if number not in batch.errors]
+            shown += [(found[number], batch.sketch(number)) for number in read[: SHEET_DRAWINGS - len(shown)]]
         _report_progress(count, time.monotonic() - begun)
     _report_progress(0, 0)
     if count >= MANY:
@@ -113,27 +111,26 @@ def recognize(
         raise typer.Exit(1)
 
 
-def _recognize(recognizer: Recognizer, items: list[Item], top: int, min_confidence: float) -> list[Recognized]:
-    sketches = [item.sketch for item in items if isinstance(item.sketch, Sketch)]
-    answers = iter(recognizer.recognize(sketches, top) if sketches else [])
-    found = []
-    for name, sketch in items:
-        if isinstance(sketch, InputError):
-            found.append(Recognized(name, None, [], False, str(sketch)))
-        else:
-            answer = next(answers)
-            found.append(Recognized(name, sketch, answer, is_sure(answer, min_confidence)))
-    return found
+def _recognize(recognizer: Recognizer, batch: Batch, top: int, min_confidence: float) -> list[Recognized]:
+    answers = recognizer.answer(batch, top)
+    return [
+        Recognized(name, answers[number], is_sure(answers[number], min_confidence))
+        if number in answers
+        else Recognized(name, [], False, str(batch.errors[number]))
+        for number, name in enumerate(batch.names)
+    ]
 
 
-def _print_json(batch: list[Recognized]) -> None:
-    for one in batch:
+def _print_json(found: list[Recognized]) -> None:
+    lines = []
+    for one in found:
         if one.error is not None:
             said: dict[str, Any] = {"drawing": one.name, "error": one.error}
         else:
             guesses = [{"label": label, "probability": round(share, 6)} for label, share in one.answer]
             said = {"drawing": one.name, "guesses": guesses, "sure": one.sure}
-        typer.echo(to_json(said))
+        lines.append(to_json(said))
+    typer.echo("\n".join(lines))
 
 
 class _Table:
@@ -176,7 +173,7 @@ def _report_progress(count: int, seconds: float) -> None:
         sys.stderr.flush()
 
 
-def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> None:
+def _draw_sheet(recognizer: Recognizer, shown: list[tuple[Recognized, Sketch | None]], path: Path) -> None:
     from dabnet.sketches.images import read_thumbnail
     from dabnet.sketches.sheet import Captioned, draw_captioned  # fonts take a while
 
@@ -184,12 +181,12 @@ def _draw_sheet(recognizer: Recognizer, shown: list[Recognized], path: Path) -> 
         raise InputError("no drawing could be read: there is nothing to put on a sheet.")
     raster = replace(recognizer.raster, size=SHEET_SIZE)
     drawings = []
-    for one in shown:
-        assert one.sketch is not None
+    for one, sketch in shown:
+        assert sketch is not None
         label, share = _shown(one.answer[0][0]), one.answer[0][1]
         caption = (label, _percent(share)) if one.sure else (NOT_SURE, f"perhaps {label}, {_percent(share)}")
-        picture = None if one.sketch.bitmap is None else read_thumbnail(one.name, SHEET_SIZE)
-        drawings.append(Captioned(rasterize(one.sketch, raster), *caption, picture))
+        picture = None if sketch.bitmap is None else read_thumbnail(one.name, SHEET_SIZE)
+        drawings.append(Captioned(rasterize(sketch, raster), *caption, picture))
     file = io.BytesIO()
     draw_captioned(drawings).save(file, "PNG", optimize=True)
     write_beside(path, file.getvalue())

@@ -11,9 +11,9 @@ from PIL import Image
 from dabnet import _native
 from dabnet.errors import InputError
 from dabnet.packed.shipped import DEFAULT
-from dabnet.runtime.session import DEFAULT_MAX_WORK, Drawings, Session
+from dabnet.runtime.session import DEFAULT_MAX_WORK, Session
+from dabnet.sketches.batch import Batch
 from dabnet.sketches.raster import Raster, show_batch
-from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -102,26 +102,24 @@ class Recognizer:
         """
         if top < 1:
             raise InputError(f"an answer has at least one label: top must be 1 or more, not {top}.")
-        if _is_several(sketch):
-            return self._answer(sketch, top)
-        return self._answer([sketch], top)[0]
+        several = _is_several(sketch)
+        batch = Batch()
+        for number, drawing in enumerate(sketch if several else [sketch]):
+            batch.add(str(number), drawing)
+        answers = list(self.answer(batch, top).values())
+        return answers if several else answers[0]
 
-    def _answer(self, drawings: Sequence[Any], top: int) -> list[Answer]:
-        """Answer strokes together, natively from points to labels, and pictures batch by batch."""
-        strokes, pictures = Drawings(), {}
-        for number, drawing in enumerate(drawings):
-            if isinstance(drawing, list | tuple) and strokes.add_strokes(drawing):
-                continue
-            sketch = read_sketch(drawing)
-            if sketch.points is None or sketch.ends is None:
-                pictures[number] = sketch
-            else:
-                strokes.add(sketch.points, sketch.ends)
-        of_strokes = iter(self.session.recognize(strokes, top))
-        of_pictures = iter(self._answer_pictures(list(pictures.values()), top))
-        return [next(of_pictures if number in pictures else of_strokes) for number in range(len(drawings))]
+    def answer(self, batch: Batch, top: int = 5) -> dict[int, Answer]:
+        """Return the answers to all drawings of a batch that could be read, by their numbers; in order.
 
-    def _answer_pictures(self, sketches: list[Sketch], top: int) -> list[Answer]:
+        Strokes are drawn, run and ranked natively, on all of the session's threads.
+        """
+        strokes = iter(self.session.recognize(batch.strokes, top))
+        others = iter(self._answer_sketches(list(batch.sketches.values()), top))
+        numbers = (number for number in range(len(batch)) if number not in batch.errors)
+        return {number: next(others if number in batch.sketches else strokes) for number in numbers}
+
+    def _answer_sketches(self, sketches: list[Sketch], top: int) -> list[Answer]:
         answers, size = [], min(BATCH, self.session.batch)
         for start in range(0, len(sketches), size):
             chances = self.run(self.show(sketches[start : start + size]))

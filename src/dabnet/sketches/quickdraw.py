@@ -5,20 +5,18 @@ Raw strokes carry times beside x and y; they are left out. See https://github.co
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from dabnet.errors import InputError
+from dabnet.sketches.files import parse_json
 from dabnet.sketches.sketch import MAX_POINTS, Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_LISTS = 100_000
-"""Lists in JSON: a drawing has one for each stroke and one for each point."""
 MAX_LINE = 8_000_000
 """Bytes of a line of JSON: a drawing of MAX_POINTS has a tenth of that."""
 _HEADER = struct.Struct("<Q2sbIH")  # key, country, recognized, time, strokes
@@ -29,17 +27,6 @@ class Entry(NamedTuple):
 
     key: str
     sketch: Sketch | InputError
-
-
-def parse_json(data: bytes | str) -> Any:
-    """Parse JSON from a stranger; nothing else runs meanwhile, so lists, which take long, are counted first."""
-    left = "[" if isinstance(data, str) else b"["
-    if data.count(left) > MAX_LISTS:  # type: ignore[arg-type]
-        raise InputError(f"the JSON holds more than {MAX_LISTS:,} lists: simplify the drawing first.")
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise InputError("this is not valid JSON: write it anew.") from None
 
 
 def sketch_from_record(record: Any) -> Sketch:

@@ -10,8 +10,9 @@ import numpy as np
 from PIL import Image
 
 from dabnet.errors import InputError
+from dabnet.sketches.files import MAX_FILE_BYTES, MAX_TEXT_BYTES, parse_json
 from dabnet.sketches.images import sketch_from_array, sketch_from_bytes, sketch_from_picture
-from dabnet.sketches.quickdraw import parse_json, sketch_from_record
+from dabnet.sketches.quickdraw import sketch_from_record
 from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.svg import sketch_from_svg
 
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
-
-MAX_FILE_BYTES = 100_000_000
-MAX_TEXT_BYTES = 8_000_000
-"""Sizes past which a drawing's file is not even read."""
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".svg", ".json")
-"""How the names of files with one drawing each end."""
 
 
 def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image | Sequence[ArrayLike] | Any) -> Sketch:

@@ -1,77 +1,108 @@
-"""Drawings one after another, from files, folders, lists of drawings and standard input; never all in memory."""
+"""Drawings batch after batch, from files, folders, lists of drawings and standard input; never all in memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dabnet.errors import InputError
-from dabnet.sketches.quickdraw import parse_json, read_records
-from dabnet.sketches.read import MAX_FILE_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_sketch
+from dabnet.sketches.batch import Batch, read_lines
+from dabnet.sketches.files import MAX_FILE_BYTES, MAX_TEXT_BYTES, SUFFIXES, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from dabnet.sketches.sketch import Sketch
+    from io import BufferedReader, BytesIO
 
 LISTS = (".ndjson", ".jsonl")
 """How the names of files with a drawing a line end."""
 RECORDS = ".bin"
 """And of Quick, Draw!'s files of bytes."""
 STANDARD_INPUT = "-"
+BATCH = 32
+"""Drawings with a file each that are read together."""
+BLOCK_BYTES = 1 << 18
+"""Of lines that are read together, at most: some hundreds of drawings."""
 
 
 class Item(NamedTuple):
     """A drawing with a name to tell it by, or what is wrong with it."""
 
     name: str
-    sketch: Sketch | InputError
+    drawing: Any
 
 
-def stream_drawings(sources: Iterable[str], standard_input: BinaryIO) -> Iterator[Item]:
+def stream_drawings(
+    sources: Iterable[str], standard_input: BufferedReader | BytesIO, threads: int = 1
+) -> Iterator[Batch]:
     r"""Read the drawings of files, of folders and all that is in them, and of standard input where a source is "-".
+
+    Lines of standard input come as soon as they can be read.
 
     >>> import io
     >>> lines = io.BytesIO(b'{"strokes": [[[0, 0], [9, 4]]]}\n[[[1, 2]]]\n')
-    >>> for name, sketch in stream_drawings(["-"], lines):
-    ...     print(name, sketch)
-    -:1 Sketch(1 strokes, 2 points)
-    -:2 the drawing is a single point: it needs at least two different ones.
+    >>> for batch in stream_drawings(["-"], lines):
+    ...     print(batch.names, len(batch.strokes), batch.errors)
+    ['-:1'] 1 {}
+    ['-:2'] 0 {0: InputError('the drawing is a single point: it needs at least two different ones.')}
     """
+    batch = Batch()
+    for part in _read_sources(sources, standard_input, threads):
+        if isinstance(part, Batch):
+            if len(batch):
+                yield batch
+                batch = Batch()
+            if len(part):
+                yield part
+        elif isinstance(part.drawing, InputError):
+            batch.fail(*part)
+        else:
+            batch.try_to_add(*part)
+        if len(batch) == BATCH:
+            yield batch
+            batch = Batch()
+    if len(batch):
+        yield batch
+
+
+def _read_sources(
+    sources: Iterable[str], standard_input: BufferedReader | BytesIO, threads: int
+) -> Iterator[Item | Batch]:
     for source in sources:
         if source == STANDARD_INPUT:
-            yield from _read_open(source, standard_input)
+            yield from _read_open(source, standard_input, threads)
         elif Path(source).is_dir():
-            yield from _read_folder(Path(source))
+            yield from _read_folder(Path(source), threads)
         else:
-            yield from _read_file(Path(source))
+            yield from _read_file(Path(source), threads)
 
 
-def _read_folder(folder: Path) -> Iterator[Item]:
+def _read_folder(folder: Path, threads: int) -> Iterator[Item | Batch]:
     known = (*SUFFIXES, *LISTS, RECORDS)
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in known and path.is_file())
     if not found:
         sentence = f"the folder '{folder}' has no drawings: they are files that end in {', '.join(known)}."
         yield Item(str(folder), InputError(sentence))
     for path in found:
-        yield from _read_file(path)
+        yield from _read_file(path, threads)
 
 
-def _read_file(path: Path) -> Iterator[Item]:
+def _read_file(path: Path, threads: int) -> Iterator[Item | Batch]:
     if path.suffix.lower() not in (*LISTS, RECORDS):
-        yield _try(str(path), path)
+        yield Item(str(path), path)
         return
     try:
         with path.open("rb") as file:
             if path.suffix.lower() == RECORDS:
+                from dabnet.sketches.quickdraw import read_records
+
                 yield from (Item(f"{path}:{entry.key}", entry.sketch) for entry in read_records(file))
             else:
-                yield from _read_lines(str(path), file)
+                yield from _read_lines(str(path), file, threads)
     except OSError as problem:
         yield Item(str(path), InputError(f"cannot read '{path}' ({problem.strerror}): check the path."))
 
 
-def _read_open(name: str, file: BinaryIO) -> Iterator[Item]:
+def _read_open(name: str, file: BufferedReader | BytesIO, threads: int) -> Iterator[Item | Batch]:
     """Read a file of any kind that comes in a stream: a drawing per line if its first line is one, else one drawing."""
     first = file.readline(MAX_TEXT_BYTES + 1)
     if first.lstrip()[:1] in (b"[", b"{"):
@@ -80,26 +111,41 @@ def _read_open(name: str, file: BinaryIO) -> Iterator[Item]:
         except InputError:  # JSON on several lines, perhaps
             pass
         else:
-            yield from _read_lines(name, file, first)
+            yield from _read_lines(name, file, threads, first)
             return
-    yield _try(name, first + file.read(MAX_FILE_BYTES))
+    yield Item(name, first + file.read(MAX_FILE_BYTES))
 
 
-def _read_lines(name: str, file: BinaryIO, first: bytes = b"") -> Iterator[Item]:
-    number, line = 0, first or file.readline(MAX_TEXT_BYTES + 1)
-    while line:
-        number += 1
-        if line.strip():
-            yield _try(f"{name}:{number}", line)
-        while len(line) > MAX_TEXT_BYTES and not line.endswith(b"\n"):
-            line = file.readline(MAX_TEXT_BYTES + 1)  # the rest of what was too long
-        line = file.readline(MAX_TEXT_BYTES + 1)
+def _read_lines(name: str, file: BufferedReader | BytesIO, threads: int, first: bytes = b"") -> Iterator[Batch]:
+    number = 0
+    for block in _read_blocks(file, first):
+        batch, count = read_lines(name, block, number, threads)
+        yield batch
+        number += count
 
 
-def _try(name: str, drawing: Path | bytes) -> Item:
-    try:
-        return Item(name, read_sketch(drawing))
-    except InputError as problem:
-        return Item(name, problem)
-    except Exception as problem:  # one file's fault must not end the others' turn
-        return Item(name, InputError(f"{name}: the drawing cannot be read ({problem or type(problem).__name__})."))
+def _read_blocks(file: BufferedReader | BytesIO, rest: bytes) -> Iterator[bytes]:
+    """Read whole lines, as many as are there; of one that is too long, as much as tells that it is."""
+    while True:
+        end = rest.rfind(b"\n") + 1
+        if end:
+            yield rest[:end]
+            rest = rest[end:]
+        elif len(rest) > MAX_TEXT_BYTES:
+            yield rest[: MAX_TEXT_BYTES + 1]
+            rest = _skip_line(file)
+            continue
+        if not (block := file.read1(BLOCK_BYTES)):
+            break
+        rest += block
+    if rest:
+        yield rest
+
+
+def _skip_line(file: BufferedReader | BytesIO) -> bytes:
+    """Read past the end of a line; return what was read behind it."""
+    while block := file.read1(BLOCK_BYTES):
+        _, end, behind = block.partition(b"\n")
+        if end:
+            return behind
+    return b""

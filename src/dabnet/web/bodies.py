@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dabnet.errors import InputError
+from dabnet.sketches.files import parse_json
 from dabnet.sketches.images import sketch_from_bytes
-from dabnet.sketches.quickdraw import parse_json
 from dabnet.sketches.read import sketch_from_json
 from dabnet.sketches.svg import sketch_from_svg
 

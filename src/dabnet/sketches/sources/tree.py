@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dabnet._text import encodable
 from dabnet.errors import InputError
-from dabnet.sketches.read import MAX_FILE_BYTES, SUFFIXES, read_sketch
+from dabnet.sketches.files import MAX_FILE_BYTES, SUFFIXES
+from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sources.source import SKETCHY_LICENCE, TU_BERLIN_LICENCE, Drawing, Source
 
 if TYPE_CHECKING:
