@@ -88,3 +88,13 @@ def pad(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Ite
     pad.page.screenshot(path=SCREENSHOTS / f"{request.node.name.replace('[', '-').strip(']')}.png")
     context.close()
     assert pad.problems == []
+
+
+@pytest.fixture
+def desktop(browser: Browser, server: Server) -> Iterator[Pad]:
+    """The page at one size, for what depends on none."""
+    context = new_context(browser, "desktop")
+    pad = Pad(context).open(server.address)
+    yield pad
+    context.close()
+    assert pad.problems == []

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect, sync_playwright
 
 import dabnet
@@ -33,6 +35,11 @@ HOUSE: list[Stroke] = [
     [(0.22, 0.45), (0.22, 0.88), (0.78, 0.88), (0.78, 0.45)],
     [(0.43, 0.88), (0.43, 0.62), (0.57, 0.62), (0.57, 0.88)],
 ]
+SEEN = """() => {
+    const { width, height } = document.getElementById("seen");
+    const { data } = document.getElementById("seen").getContext("2d").getImageData(0, 0, width, height);
+    return { width, height, values: Array.from(data).filter((_, i) => i % 4 === 0) };
+}"""
 
 
 @contextlib.contextmanager
@@ -136,6 +143,12 @@ class Pad:
             }"""
         )
         return count
+
+    def seen(self) -> NDArray[np.float64]:
+        """Return what the page shows of what the network sees, as soon as it does."""
+        self.until(f"({SEEN})().values.some((value) => value > 200)")
+        found = self.page.evaluate(SEEN)
+        return np.array(found["values"]).reshape(found["height"], found["width"]) / 255
 
 
 def expected(strokes: list[list[list[float]]]) -> list[str]:

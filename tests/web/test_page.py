@@ -120,14 +120,7 @@ def test_it_shows_what_the_network_sees(pad: Pad) -> None:
     expect(pad.at("seen")).to_be_visible()
     pad.guesses()
     shown = dabnet.Recognizer.load().show([read_sketch(pad.strokes())])[0, 0]
-    pad.until("(width) => document.getElementById('seen').width === width", shown.shape[1])
-    pixels = """() => {
-        const { width, height } = document.getElementById("seen");
-        const { data } = document.getElementById("seen").getContext("2d").getImageData(0, 0, width, height);
-        return Array.from(data).filter((_, i) => i % 4 === 0);
-    }"""
-    pad.until(f"({pixels})().some((red) => red > 200)")
-    assert np.abs(np.array(pad.page.evaluate(pixels)) - 255 * shown.ravel()).max() <= 1
+    assert np.abs(pad.seen() - shown).max() < 0.01
 
 
 def test_it_is_drawn_and_operated_by_the_keyboard(pad: Pad) -> None:
@@ -234,36 +227,3 @@ def test_a_finger_draws_on_the_paper_and_scrolls_beside_it(size: str, browser: B
     pad.until("scrollY > 30")
     context.close()
     assert pad.problems == []
-
-
-def test_a_reload_keeps_the_drawing_and_the_pen(pad: Pad) -> None:
-    pad.draw(*HOUSE[:2])
-    pad.at("pen").fill("30")
-    found, strokes, ink = pad.guesses(), pad.strokes(), pad.ink()
-    pad.page.reload()
-    assert pad.guesses() == found
-    assert pad.strokes() == strokes
-    assert pad.ink() == ink
-    assert pad.at("pen").input_value() == "30"
-
-
-def test_damaged_storage_is_empty_paper(pad: Pad) -> None:
-    for stored in ("{", '{"strokes": [[[1, "2"]]]}', '{"strokes": [[[1, 1e9]]]}', "null"):
-        pad.page.evaluate("(stored) => localStorage.setItem('dabnet.drawing', stored)", stored)
-        pad.page.reload()
-        pad.expect_empty()
-        assert pad.ink() == 0
-
-
-def test_examples_are_recognized_and_drawn_on(pad: Pad) -> None:
-    names = pad.page.locator("[data-example]").evaluate_all("(all) => all.map((each) => each.dataset.example)")
-    assert len(names) == 8
-    for name in names:
-        pad.page.locator(f"[data-example={name}]").click()
-        expect(pad.at("headline")).to_have_text(name)
-        assert list(pad.guesses()) == expected(pad.strokes())
-        pad.page.keyboard.press("Control+z")
-        pad.expect_empty()
-    pad.page.keyboard.press("Control+y")
-    pad.draw(HOUSE[0])
-    assert len(pad.strokes()) > 4

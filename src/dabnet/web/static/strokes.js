@@ -29,6 +29,7 @@ export function strokesFromJson(text) {
     throw new UnreadableError("It is not JSON.");
   }
   const strokes = checkStrokes(found?.strokes ?? found, { least: -1e6, most: 1e6 });
+  if (!strokes.length) throw new UnreadableError("There are no strokes in it.");
   return isOnPaper(strokes) ? strokes : fitToPaper(strokes);
 }
 
