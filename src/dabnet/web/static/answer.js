@@ -37,11 +37,12 @@ export class AnswerView {
     if (answer.isFinal) announce(answer);
   }
 
-  // Shows guesses beside the thing that is to be drawn.
+  // Shows guesses beside the thing that is to be drawn; null when the game is over.
   showTask(answer, thing) {
     this.#fill(answer);
     const first = answer?.guesses[0].label;
-    this.#say(`Draw: ${thing}`, !first ? "It guesses along." : first === thing ? "I see it!" : `I see ${first}.`);
+    if (!thing) this.#say("That was it", "Once more?");
+    else this.#say(`Draw: ${thing}`, !first ? "I guess along." : first === thing ? "I see it!" : `I see: ${first}.`);
   }
 
   #fill(answer) {

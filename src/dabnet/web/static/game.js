@@ -8,6 +8,7 @@ const SECONDS = 20;
 const WARNING = 5; // seconds left that are said aloud
 const LEAST = 0.2; // how likely the first guess must be to count: not every first line is a snake
 const TICK = 100; // milliseconds
+const PAUSE = 500; // milliseconds before a pen that still moves, or the space bar, can press the button
 
 const at = (id) => document.getElementById(id);
 
@@ -18,6 +19,7 @@ export class Game {
   #end = 0;
   #timer = null;
   #warned = false;
+  #guess = null; // the network's last
 
   constructor(drawing, labels, say) {
     Object.assign(this, { drawing, labels, say, thing: null });
@@ -65,7 +67,9 @@ export class Game {
 
   // Takes a guess while the clock runs.
   hear({ guesses: [first] }) {
-    if (this.isDrawing && first.label === this.thing && first.probability >= LEAST) this.#finish(true);
+    if (!this.isDrawing) return;
+    this.#guess = first.label;
+    if (first.label === this.thing && first.probability >= LEAST) this.#finish(true);
   }
 
   #present() {
@@ -88,6 +92,7 @@ export class Game {
     this.drawing.restart();
     this.#end = performance.now() + SECONDS * 1000;
     this.#warned = false;
+    this.#guess = null;
     at("clock").hidden = false;
     this.#timer = setInterval(() => this.#tick(), TICK);
     this.#tick();
@@ -118,18 +123,21 @@ export class Game {
     this.#stopClock();
     this.drawing.stroke = null;
     this.#rounds.push({ thing: this.thing, strokes: this.drawing.strokes, seconds: isGuessed ? seconds : null });
-    const title = isGuessed ? `It is ${this.thing}!` : "Time is up";
-    const text = isGuessed ? `Guessed in ${seconds.toFixed(1)} seconds.` : `It did not see ${this.thing} in it.`;
+    const title = isGuessed ? `I see it: ${this.thing}!` : "Time is up";
+    const missed = this.#guess ? `My guess was: ${this.#guess}.` : "There was nothing to guess.";
+    const text = isGuessed ? `It took you ${seconds.toFixed(1)} seconds.` : missed;
     const go = this.#rounds.length < this.#things.length ? "Next" : "See the score";
     this.#showCard({ over: "", title, text, go, kind: isGuessed ? "low won" : "low" });
   }
 
   #showResults() {
     const best = bestScore();
+    this.thing = null;
+    this.drawing.restart();
     if (this.score > best) keepBestScore(this.score);
     const text = this.score > best ? "Your best so far." : `Your best: ${best} of ${ROUNDS}.`;
     const title = `${this.score} of ${this.#rounds.length}`;
-    this.#showCard({ over: "It guessed", title, text, go: "Play again", kind: "results" });
+    this.#showCard({ over: "I guessed", title, text, go: "Play again", kind: "results" });
     at("shelf").replaceChildren(...this.#rounds.map(shelfItem));
   }
 
@@ -142,7 +150,11 @@ export class Game {
     at("go").textContent = go;
     at("card").hidden = false;
     at("canvas").inert = true;
-    at("go").focus({ preventScroll: true });
+    at("go").disabled = true;
+    setTimeout(() => {
+      at("go").disabled = false;
+      if (!at("card").hidden) at("go").focus({ preventScroll: true });
+    }, kind.startsWith("low") ? PAUSE : 0);
     this.say([over, title, text].filter(Boolean).join(". "));
   }
 
