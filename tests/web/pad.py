@@ -59,7 +59,8 @@ def new_context(browser: Browser, size: str, **options: Any) -> BrowserContext:
     viewport, scheme = SIZES[size]
     is_phone = size != "desktop"
     return browser.new_context(
-        viewport=viewport, color_scheme=scheme, has_touch=is_phone, device_scale_factor=1 + is_phone, **options
+        **{"viewport": viewport, "color_scheme": scheme, "has_touch": is_phone, "device_scale_factor": 1 + is_phone}
+        | options
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -100,6 +101,16 @@ def test_a_file_that_holds_no_drawing_is_told_and_changes_nothing(
     assert desktop.guesses() == before
     desktop.draw(HOUSE[1])
     expect(desktop.at("notice")).to_be_hidden()
+
+
+def test_a_picture_without_lines_is_told(desktop: Pad) -> None:
+    blank = io.BytesIO()
+    Image.new("L", (100, 100), 255).save(blank, "PNG")
+    give(desktop, "paste", "blank.png", "image/png", blank.getvalue())
+    expect(desktop.at("headline")).to_have_text("That did not work")
+    expect(desktop.at("remark")).to_have_text(re.compile(r"^\w.+ .+ .+$"))
+    desktop.page.keyboard.press("Control+z")
+    desktop.expect_empty()
 
 
 def test_a_link_holds_the_drawing_and_nothing_is_sent(pad: Pad) -> None:

@@ -1,4 +1,5 @@
 // What the page says of a drawing: the headline, five guesses with their bars, the time, and what the network sees.
+import { BusyError } from "./guesser.js";
 
 const ROWS = 5;
 const BLANK = "\u00a0"; // keeps a line's height
@@ -60,8 +61,10 @@ export class AnswerView {
   }
 
   fail(problem) {
-    const isGone = problem instanceof TypeError; // what fetch throws
-    this.#say("One moment", isGone ? "The server does not answer. Is it still running?" : `It says: ${problem.message}`);
+    this.#fill(null);
+    if (problem instanceof TypeError) this.#say("One moment", "The server does not answer. Is it still running?");
+    else if (problem instanceof BusyError) this.#say("One moment", problem.message);
+    else this.#say("That did not work", problem.message);
     say(at("remark").textContent);
   }
 

@@ -4,6 +4,8 @@
 // between guesses while the pen moves), `guess(drawing, top)` and `see(drawing)`, the picture that the network is given.
 // A drawing has `strokes`, or a `picture` with its `blob`.
 
+const WARM_UP = [[[0, 0], [1, 1]]];
+
 export class BusyError extends Error {}
 
 // Returns the network in this page, or else the server; `settings` are what the page's maker wrote into it.
@@ -21,6 +23,7 @@ async function ownGuesser(minConfidence) {
   const { Recognizer } = await import("./dabnet.js");
   const [wasm, model] = await Promise.all([bytesOf("dabnet.wasm"), bytesOf("model.safetensors")]);
   const recognizer = await Recognizer.load({ wasm, model });
+  recognizer.recognize(WARM_UP); // browsers compile what runs first, and the first stroke should not wait for it
   return {
     isHere: true,
     labels: recognizer.labels,
@@ -77,6 +80,6 @@ async function post(path, { strokes, picture }) {
   const type = picture ? picture.blob.type : "application/json";
   const answer = await fetch(path, { method: "POST", headers: { "content-type": type }, body });
   if (answer.ok) return answer;
-  const { error } = await answer.json();
+  const { error } = await answer.json().catch(() => ({ error: `The server's answer was ${answer.status}.` }));
   throw answer.status === 503 ? new BusyError(error) : new Error(error);
 }

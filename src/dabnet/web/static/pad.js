@@ -81,6 +81,7 @@ function setPen(width) {
 function use({ strokes, picture = null, pen: width = null }) {
   if (width) setPen(width);
   drawing.replace({ strokes, picture });
+  at("paper").scrollIntoView({ block: "nearest" }); // on a phone it may be above what was clicked
 }
 
 const share = () => drawing.strokes.length && showLink(drawing.strokes, pen.valueAsNumber, notify);
