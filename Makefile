@@ -21,7 +21,7 @@ help:  ## list the commands
 demo: $(VENV)/ready  ## set up, then train three small sketch networks, real and binary, and compare them
 	$(BIN)/dabnet demo
 
-test: check node  ## set up, then pass every check and test
+test: check node wasm  ## set up, then pass every check and test
 	scripts/system-packages test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 

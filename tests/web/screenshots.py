@@ -81,8 +81,8 @@ def photographed(browser: Browser, address: str) -> Image.Image:
 def phones(browser: Browser, address: str) -> Image.Image:
     """Return the page on three phones."""
     shots = []
-    for size, scheme, name in (("phone", "light", "snail"), ("small", "dark", "teapot"), ("sideways", "light", "fish")):
-        pad = open_pad(browser, address, size, scheme)
+    for size, name in {"phone": "snail", "small": "teapot", "sideways": "fish"}.items():
+        pad = open_pad(browser, address, size, "dark" if size == "small" else "light")
         draw_example(pad, name)
         viewport = SIZES[size][0]
         shots.append(shoot(pad).resize((viewport["width"], viewport["height"]), Image.Resampling.LANCZOS))
