@@ -1,4 +1,4 @@
-"""How well does the shipped model learn classes of one's own, and how fast? Five of Quick, Draw! that are new to it.
+"""How well does the shipped model learn your own classes, and how fast? Five of Quick, Draw! that are new to it.
 
     python -m benchmarks.finetune --data FOLDER [--model default] [--threads 1]
 

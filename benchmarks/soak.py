@@ -24,7 +24,7 @@ from benchmarks.serve import serve
 
 CONNECTIONS = 32
 SHARE = 0.1
-"""Of the requests that are hostile."""
+"""The share of hostile requests."""
 PAUSE = 0.05
 """Seconds between an answer and the next request: a page that guesses along sends about as often."""
 SLOWER = 1.0

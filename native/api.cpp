@@ -190,7 +190,7 @@ bool check_raster(const dabnet_model& model, Problem& problem) {
     const auto& [size, margin, pen] = model.raster;
     if (size < 8 || size > dabnet::kLargestRaster || !(margin >= 0 && margin <= 0.4) ||
         !(pen >= 0.001 && pen <= dabnet::kWidestPen)) {
-        return problem.fail(DABNET_BAD_MODEL, "the model's way to draw a sketch makes no sense: export it again.");
+        return problem.fail(DABNET_BAD_MODEL, "the model's rasterizer settings make no sense: export it again.");
     }
     if (model.input == dabnet::Shape{1, size, size}) return true;
     const std::string side = std::to_string(size);

@@ -166,22 +166,23 @@ void resample_row(const std::uint8_t* source, const Taps& taps, float* out) {
     }
 }
 
-// Resamples across, then down. Rows that were resampled across stay as long as a row of the result needs them.
-void resample(const Canvas& canvas, const Taps& down, const Taps& across, std::uint8_t* out) {
-    const std::size_t size = down.first.size();
-    std::vector<float> ring(down.count * size), sum(size);
-    int ready = 0;  // canvas rows before this one are resampled, the last down.count of them in the ring
-    const auto ring_row = [&](int y) { return ring.data() + static_cast<std::size_t>(y) % down.count * size; };
+// Resamples along the width, then along the height. Rows that were resampled stay as long as a row of the result needs
+// them.
+void resample(const Canvas& canvas, const Taps& vertical, const Taps& horizontal, std::uint8_t* out) {
+    const std::size_t size = vertical.first.size();
+    std::vector<float> ring(vertical.count * size), sum(size);
+    int ready = 0;  // canvas rows before this one are resampled, the last vertical.count of them in the ring
+    const auto ring_row = [&](int y) { return ring.data() + static_cast<std::size_t>(y) % vertical.count * size; };
     for (std::size_t i = 0; i < size; ++i, out += size) {
-        const int end = down.first[i] + static_cast<int>(down.count);
-        for (ready = std::max(ready, down.first[i]); ready < end; ++ready) {
-            resample_row(canvas.row(ready), across, ring_row(ready));
+        const int end = vertical.first[i] + static_cast<int>(vertical.count);
+        for (ready = std::max(ready, vertical.first[i]); ready < end; ++ready) {
+            resample_row(canvas.row(ready), horizontal, ring_row(ready));
         }
         std::fill(sum.begin(), sum.end(), 0.5f);
-        for (std::size_t tap = 0; tap < down.count; ++tap) {
-            const float weight = down.weights[i * down.count + tap];
+        for (std::size_t tap = 0; tap < vertical.count; ++tap) {
+            const float weight = vertical.weights[i * vertical.count + tap];
             if (weight == 0) continue;
-            const float* source = ring_row(down.first[i] + static_cast<int>(tap));
+            const float* source = ring_row(vertical.first[i] + static_cast<int>(tap));
             for (std::size_t x = 0; x < size; ++x) sum[x] += weight * source[x];
         }
         for (std::size_t x = 0; x < size; ++x)

@@ -32,7 +32,7 @@ class Pen {
     }
 
    private:
-    // Widens [left, right] by where the row at height y meets the pen's way: two discs and the band between them.
+    // Widens [left, right] by where the row at height y meets the pen's path: two discs and the band between them.
     void span(Point a, Point b, float y, float& left, float& right) const {
         const auto include = [&](float low, float high) {
             left = std::min(left, low);

@@ -107,16 +107,16 @@ void SplitSearch::search(const float* values, std::size_t m, float least, float 
         8 * std::numeric_limits<double>::epsilon() *
         std::max({std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(most)), std::fabs(mean_)});
     bool suspect[kBins];
-    int stretches = 0, longest = 0, length = 0;
+    int runs = 0, longest = 0, length = 0;
     for (int bin = 0; bin < bins; ++bin) {
         const double from = bin == 0 ? least : origin + bin * width;
         const double to = bin == bins - 1 ? most : origin + (bin + 1) * width;
         suspect[bin] = may_beat_best(level.below[bin], level.below[bin + 1], from - mean_ - slack, to - mean_ + slack);
         length = suspect[bin] ? length + 1 : 0;
-        stretches += length == 1;
+        runs += length == 1;
         longest = std::max(longest, length);
     }
-    if (stretches > 3 || longest > bins / 8) {  // too many passes, or too little narrowed by one
+    if (runs > 3 || longest > bins / 8) {  // too many passes, or too little narrowed by one
         return search_each(values, m, binning, bins, suspect, depth);
     }
     for (int first = 0, last = 0; first < bins; first = last + 1) {

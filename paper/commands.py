@@ -186,10 +186,10 @@ def filters(
     """Keep a few filters of trained networks in a small file, for the figures that need real-valued weights."""
     found = load("paper.filters").keep_filters(runs, output)
     if as_json:
-        figures = [{"run": each.run, "layer": each.layer, "filters": each.places} for each in found]
+        figures = [{"run": each.run, "layer": each.layer, "filters": each.indices} for each in found]
         typer.echo(json.dumps({"path": str(output), "bytes": output.stat().st_size, "kept": figures}, indent=2))
         return
-    count = sum(len(each.places) for each in found)
+    count = sum(len(each.indices) for each in found)
     typer.echo(f"{output}: {count} filters of {len(found)} layers, {output.stat().st_size:,} bytes.")
 
 

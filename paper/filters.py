@@ -37,7 +37,7 @@ class TrainedFilters(NamedTuple):
 
     run: str
     layer: str
-    places: list[int]
+    indices: list[int]
     """Which of the layer's filters they are."""
     weights: NDArray[np.float32]
     """(filters, channels, height, width)"""
@@ -57,14 +57,14 @@ def keep_filters(runs: Path, path: Path) -> list[TrainedFilters]:
             with safe_open(file, "np") as opened:
                 for layer, count in layers.items():
                     weights = opened.get_tensor(f"{layer}.weight")
-                    places = np.linspace(0, len(weights) - 1, count).round().astype(int)
-                    found.append(TrainedFilters(run, layer, places.tolist(), weights[places]))
+                    indices = np.linspace(0, len(weights) - 1, count).round().astype(int)
+                    found.append(TrainedFilters(run, layer, indices.tolist(), weights[indices]))
         except (OSError, SafetensorError) as problem:
             raise InputError(
                 f"cannot take filters from '{file}' ({problem}): train it by its recipe, dabnet train small/{run}."
             ) from None
-    about: list[dict[str, Any]] = [{"run": each.run, "layer": each.layer, "places": each.places} for each in found]
-    tensors = {_key(**each): np.ascontiguousarray(kept.weights) for each, kept in zip(about, found, strict=True)}
+    about: list[dict[str, Any]] = [{"run": each.run, "layer": each.layer, "places": each.indices} for each in found]
+    tensors = {_key(each.run, each.layer, each.indices): np.ascontiguousarray(each.weights) for each in found}
     write_beside(path, save(tensors, {"filters": json.dumps(about)}))
     return found
 
@@ -74,7 +74,8 @@ def load_filters(path: Path) -> list[TrainedFilters]:
     try:
         with safe_open(path, "np") as opened:
             about = json.loads((opened.metadata() or {})["filters"])
-            return [TrainedFilters(**each, weights=opened.get_tensor(_key(**each))) for each in about]
+            described = [(each["run"], each["layer"], each["places"]) for each in about]
+            return [TrainedFilters(*each, opened.get_tensor(_key(*each))) for each in described]
     except (OSError, SafetensorError, KeyError, ValueError, TypeError):
         raise InputError(
             f"'{path}' holds no trained filters: run this in a clone of dabnet's repository, or take some from your "
@@ -82,6 +83,6 @@ def load_filters(path: Path) -> list[TrainedFilters]:
         ) from None
 
 
-def _key(run: str, layer: str, places: list[int]) -> str:
+def _key(run: str, layer: str, indices: list[int]) -> str:
     """Name a layer's filters in the file."""
-    return f"{run}/{layer}/{places[0]}-{places[-1]}"
+    return f"{run}/{layer}/{indices[0]}-{indices[-1]}"

@@ -36,17 +36,17 @@ class Table:
     rows: Sequence[tuple[str, ...]]
 
     def to_rich(self) -> RichTable:
-        """Give it as the screen shows it: names on the left, numbers on the right."""
+        """Return it as the screen shows it: names on the left, numbers on the right."""
         table = RichTable(title=self.title, title_justify="left")
-        for place, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if place else "left")
+        for column_number, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if column_number else "left")
         for row in self.rows:
             table.add_row(*row)
         return table
 
     def to_markdown(self) -> str:
-        """Give it as a table of Markdown, under its title."""
-        rule = tuple("---:" if place else "---" for place in range(len(self.columns)))
+        """Return it as a table of Markdown, under its title."""
+        rule = tuple("---:" if column_number else "---" for column_number in range(len(self.columns)))
         return f"## {self.title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in (self.columns, rule, *self.rows))
 
 
@@ -55,7 +55,7 @@ class Finding:
     """What one claim of the paper comes to here."""
 
     name: str
-    """Of its files."""
+    """The name of its files, without their endings."""
     title: str
     figures: dict[str, Any]
     """Every number, for JSON."""
@@ -64,7 +64,7 @@ class Finding:
     """What the figures mean, a sentence or two each."""
     picture: Figure | None = None
     seed: int | None = None
-    """Of what was drawn at random here, or of the runs that are shown."""
+    """The seed of what was drawn at random here, or of the runs that are shown."""
 
 
 def keep(finding: Finding, command: str, folder: Path) -> dict[str, Any]:

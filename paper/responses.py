@@ -1,7 +1,7 @@
 """Figure 2: a sketch through a filter as it was learnt, as DAB makes it binary, and as XNOR-Net does.
 
 The filters are of the first layer of a real-valued Sketch-A-Net, 15x15, which sees the ink itself. (In a trained binary
-network the first layer stays real.) How alike two maps of responses are is their correlation over all places.
+network the first layer stays real.) How alike two maps of responses are is their correlation over all positions.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def find_responses(
             f"{gains.mean():+.3f}",
         ),
         *(
-            (f"filter {filters.places[at]}", *(f"{likeness[kind][at]:.3f}" for kind in likeness), f"{gains[at]:+.3f}")
+            (f"filter {filters.indices[at]}", *(f"{likeness[kind][at]:.3f}" for kind in likeness), f"{gains[at]:+.3f}")
             for at in range(len(gains))
         ),
     ]
@@ -94,13 +94,13 @@ def find_responses(
             f"DAB's responses are closer to the real filter's than XNOR-Net's for {better} of {len(gains)} filters, by "
             f"{gains.mean():.3f} of correlation on average."
         ],
-        _draw(images[shown, 0].numpy(), kinds, maps, likeness, chosen, filters.places, shown),
+        _draw(images[shown, 0].numpy(), kinds, maps, likeness, chosen, filters.indices, shown),
         seed,
     )
 
 
 def _correlate(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Give the correlation over sketches and places, (sketches, filters, h, w) -> (filters,)."""
+    """Return the correlation over sketches and positions, (sketches, filters, h, w) -> (filters,)."""
     flat = [np.moveaxis(maps, 1, 0).reshape(maps.shape[1], -1).astype(np.float64) for maps in (one, other)]
     flat = [rows - rows.mean(axis=1, keepdims=True) for rows in flat]
     norms = [np.sqrt(np.square(rows).sum(axis=1)) for rows in flat]
@@ -114,7 +114,7 @@ def _draw(
     maps: dict[str, NDArray[np.float32]],
     likeness: dict[str, NDArray[np.float64]],
     chosen: list[int],
-    places: list[int],
+    indices: list[int],
     shown: int,
 ) -> Figure:
     """Draw, for each chosen filter, a row: the sketch, then each kind's filter and its responses."""
@@ -124,7 +124,7 @@ def _draw(
     colours = {"real": "#0f172a", "dab": DAB_COLOUR, "xnor": XNOR_COLOUR}
     for row, (at, which) in enumerate(zip(chosen, ("typical", "where DAB gains most"), strict=True)):
         grid[row, 0].imshow(1 - ink, cmap="gray", vmin=0, vmax=1)
-        grid[row, 0].set_ylabel(f"filter {places[at]}:\n{which}")
+        grid[row, 0].set_ylabel(f"filter {indices[at]}:\n{which}")
         limit = float(kinds["real"][at].abs().max())
         top = float(maps["real"][shown, at].max())
         for column, kind in enumerate(names):

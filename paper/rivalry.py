@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paper.runs import Scale
 
 RIVALS = (("fbin-xnor", "fbin-dab"), ("wbin-bwn", "wbin-dab"))
-"""XNOR-Net's way and DAB-Net's, for each precision."""
+"""XNOR-Net's variant and DAB-Net's, for each precision."""
 LEVEL = 0.005
 """Two accuracies this close are level, whatever their spread."""
 FLIPS_NOTE = "flips.md"

@@ -39,7 +39,7 @@ class Accuracy(NamedTuple):
     runs: int
 
     def __str__(self) -> str:
-        """Give it in percent.
+        """Return it in percent.
 
         >>> print(Accuracy(0.5, None, 1), Accuracy(0.5, 0.01, 3))
         50.0 50.0 ± 1.0 (3 runs)
@@ -89,7 +89,7 @@ def _read_result(path: Path) -> tuple[float, float]:
 
 
 def summarize(runs: Sequence[Run]) -> Accuracy | None:
-    """Give mean and spread of the runs' top-1; None if there is no run."""
+    """Return mean and spread of the runs' top-1; None if there is no run."""
     if not runs:
         return None
     shares = [run.top1 for run in runs]
@@ -105,7 +105,7 @@ class Scale:
     runs: Sequence[Path]
 
     def recipe(self, data: str, network: str, variant: str) -> Path:
-        """Give the place of a recipe, whether it is there or not."""
+        """Return the path of a recipe, whether it is there or not."""
         folder = self.recipes / "small" if self.name == "small" else self.recipes
         return folder / f"{data}-{network}-{variant}.toml"
 
@@ -150,5 +150,5 @@ def read_traces(folder: Path) -> Traces:
 
 
 def mean_over_layers(traces: Traces, column: str) -> list[float]:
-    """Give a column's mean over the layers, an epoch at a time."""
+    """Return a column's mean over the layers, an epoch at a time."""
     return [float(np.mean(values)) for values in zip(*(layer[column] for layer in traces.values()), strict=True)]

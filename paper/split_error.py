@@ -60,8 +60,8 @@ def binarize_as_released(weights: NDArray[np.floating[Any]]) -> NDArray[np.float
         prefix = order.cumsum(axis=1)
         best = (prefix**2 / i + (total - prefix) ** 2 / (n - i + 1)).argmax(axis=1)[:, None]
         sweeps.append((best, np.take_along_axis(order, best, axis=1)))
-    (down, high), (up, low) = sweeps
-    above = w > np.where(down >= up, high, low)
+    (descending, high), (ascending, low) = sweeps
+    above = w > np.where(descending >= ascending, high, low)
     counts = above.sum(axis=1, keepdims=True)
     upper = np.where(above, np.abs(w), 0).sum(axis=1, keepdims=True) / np.maximum(counts, 1)
     lower = np.where(above, 0, np.abs(w)).sum(axis=1, keepdims=True) / np.maximum(n - counts, 1)
@@ -70,7 +70,7 @@ def binarize_as_released(weights: NDArray[np.floating[Any]]) -> NDArray[np.float
 
 
 def relative_errors(weights: NDArray[np.float32], method: str) -> NDArray[np.float64]:
-    """Give each filter's error, (filters,), of "bnn", "xnor", "dab" or "released"."""
+    """Return each filter's error, (filters,), of "bnn", "xnor", "dab" or "released"."""
     if method == "released":
         binary = binarize_as_released(weights)
     else:
@@ -91,18 +91,18 @@ def find_split_error(trained: Sequence[TrainedFilters], seed: int = 0) -> Findin
         least = np.min([errors[method] for method in METHODS], axis=0)
         rows[kind] = {
             "filters": len(weights),
-            "weights_a_filter": weights.shape[1],
+            "weights_per_filter": weights.shape[1],
             **{method: float(each.mean()) for method, each in errors.items()},
             "dab_is_least_in": int((errors["dab"] <= least * (1 + TIE)).sum()),
         }
     table = Table(
-        "Error of two values a filter, as a share of the weights' squares (mean over filters)",
+        "Error of two values per filter, as a share of the weights' squares (mean over filters)",
         ("weights", "filters", "n", *METHODS.values(), "DAB is least in"),
         [
             (
                 kind,
                 str(row["filters"]),
-                str(row["weights_a_filter"]),
+                str(row["weights_per_filter"]),
                 *(f"{row[method]:.4f}" if row[method] < 10 else f"{row[method]:.0f}" for method in METHODS),
                 f"{row['dab_is_least_in']} of {row['filters']}",
             )

@@ -78,12 +78,12 @@ def find_table2(scale: Scale) -> Finding:
         for variant in VARIANTS:
             cells = [f"{name}, {VARIANTS[variant]}"]
             for data in DATA_SETS:
-                accuracy = _look_up(scale, data, network, variant, found, missing)
+                accuracy = _find_cell(scale, data, network, variant, found, missing)
                 cells += [accuracy, f"{ACCURACY[data][network][variant]:.1f}"]
             rows.append(tuple(cells))
         rows += [_gain_row(scale, network, *pair) for pair in RIVALS]
     ours = [
-        (f"{name}, {VARIANTS[variant]}", _look_up(scale, data, network, variant, found, missing), DATA_SETS[data])
+        (f"{name}, {VARIANTS[variant]}", _find_cell(scale, data, network, variant, found, missing), DATA_SETS[data])
         for network, name in NAMES.items()
         for data in DATA_SETS
         for variant in VARIANTS
@@ -109,8 +109,8 @@ def find_table2(scale: Scale) -> Finding:
     )
 
 
-def _look_up(scale: Scale, data: str, network: str, variant: str, found: dict[str, Any], missing: list[str]) -> str:
-    """Give a cell of the table, and note what it is made of."""
+def _find_cell(scale: Scale, data: str, network: str, variant: str, found: dict[str, Any], missing: list[str]) -> str:
+    """Return a cell of the table, and note what it is made of."""
     recipe, runs = scale.recipe(data, network, variant), scale.find(data, network, variant)
     accuracy = summarize(runs)
     if accuracy is None:

@@ -65,7 +65,7 @@ ACTIVATIONS = {
 
 
 class Layer(NamedTuple):
-    """Neurons, each with its connections to the layer before, (place, +1 or -1), and the magnitude of all weights."""
+    """Neurons, each with its connections to the layer before, (index, +1 or -1), and the magnitude of all weights."""
 
     neurons: list[list[tuple[int, int]]]
     magnitude: Decimal
@@ -78,7 +78,7 @@ def build_product(groups: Sequence[int], activation: Activation) -> list[Layer]:
     [16, 4, 1]
     """
     layers: list[Layer] = []
-    numbers = [[(place, 1)] for place in range(math.prod(groups))]  # what is to be multiplied, as sums of neurons
+    numbers = [[(index, 1)] for index in range(math.prod(groups))]  # what is to be multiplied, as sums of neurons
     magnitude = Decimal(1)
     for size in groups:
         neurons: list[list[tuple[int, int]]] = []
@@ -89,7 +89,7 @@ def build_product(groups: Sequence[int], activation: Activation) -> list[Layer]:
             for signs in product((1, -1), repeat=size):
                 gate.append((len(neurons), math.prod(signs)))
                 pairs = zip(signs, members, strict=True)
-                neurons.append([(place, outer * inner) for outer, member in pairs for place, inner in member])
+                neurons.append([(index, outer * inner) for outer, member in pairs for index, inner in member])
             products.append(gate)
         layers.append(Layer(neurons, magnitude))
         numbers, magnitude = products, 1 / (2**size * activation.derivative(size))
@@ -97,10 +97,10 @@ def build_product(groups: Sequence[int], activation: Activation) -> list[Layer]:
 
 
 def run_network(layers: Sequence[Layer], inputs: Sequence[Decimal], activation: Activation) -> Decimal:
-    """Give the network's output."""
+    """Return the network's output."""
     values = list(inputs)
     for layer in layers:
-        sums = [layer.magnitude * sum(sign * values[place] for place, sign in neuron) for neuron in layer.neurons]
+        sums = [layer.magnitude * sum(sign * values[index] for index, sign in neuron) for neuron in layer.neurons]
         values = sums if layer is layers[-1] else [activation.evaluate(x) for x in sums]
     return values[0]
 
@@ -137,7 +137,7 @@ def _factorizations(n: int, factors: int) -> Iterator[tuple[int, ...]]:
 
 
 def bound(n: int, layers: int) -> float:
-    """Give the theorem's n^((k-1)/k) 2^(n^(1/k)), whose multiple bounds the neurons."""
+    """Return the theorem's n^((k-1)/k) 2^(n^(1/k)), whose multiple bounds the neurons."""
     return float(n ** ((layers - 1) / layers) * 2 ** (n ** (1 / layers)))
 
 
@@ -148,7 +148,7 @@ class Measured:
     groups: tuple[int, ...]
     neurons: int
     errors: list[float]
-    """Of each size of `HALVINGS`: how far the output is from the product."""
+    """How far the output is from the product, for each size of `HALVINGS`."""
     orders: list[float]
     """Between each size and its half: the power of the size with which the error falls."""
     rounding: float
@@ -250,11 +250,11 @@ def _draw(n: int, found: dict[int, Measured]) -> Figure:
     figure = new_figure(11, 4.5)
     left, right = figure.subplots(1, 2)
     sizes = [2.0**-halvings for halvings in HALVINGS]
-    for place, (k, each) in enumerate(found.items()):
+    for number, (k, each) in enumerate(found.items()):
         label = f"{_name(k)}, groups {' x '.join(map(str, each.groups))}: order {each.order:.2f}"
-        size = 13 - 3 * place  # one inside the other: the errors are nearly the same
+        size = 13 - 3 * number  # one inside the other: the errors are nearly the same
         left.loglog(
-            sizes, each.errors, "o", color=LINE_COLOURS[place], fillstyle="none", markersize=size, markeredgewidth=1.8,
+            sizes, each.errors, "o", color=LINE_COLOURS[number], fillstyle="none", markersize=size, markeredgewidth=1.8,
             label=label,
         )  # fmt: skip
     start = 4 * max(each.errors[0] for each in found.values())

@@ -41,7 +41,7 @@ PAIRS = {
     ),
 }
 SEED = 0
-"""Of these runs: none has another in its name."""
+"""The seed of these runs; runs with another seed have it in their names."""
 SHOWN = 4
 """Layers in the figure of alpha and beta."""
 
@@ -52,7 +52,7 @@ def find_alpha_beta(results: Path, which: str = "fbin") -> Finding:
     pair = PAIRS[which]
     dab, xnor = (read_traces(results / name) for name in (pair.dab, pair.xnor))
     layers = list(dab)
-    shown = [layers[place] for place in np.linspace(0, len(layers) - 1, SHOWN).round().astype(int)]
+    shown = [layers[index] for index in np.linspace(0, len(layers) - 1, SHOWN).round().astype(int)]
     figure = new_figure(10, 6)
     panels = figure.subplots(2, 2, sharex=True).ravel()
     for axes, layer in zip(panels, shown, strict=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RUN = "tuberlin-resnet18-fbin-dab"
 SEED = 0
-"""Of the runs that filters are kept of."""
+"""The seed of the runs that filters are kept of."""
 
 
 def find_weights(trained: Sequence[TrainedFilters], run: str | None = None) -> Finding:
@@ -31,13 +31,13 @@ def find_weights(trained: Sequence[TrainedFilters], run: str | None = None) -> F
     deepest = layers[-1]
     dab, xnor = (relative_errors(deepest.rows, method) for method in ("dab", "xnor"))
     chosen = int(np.argsort(xnor - dab)[len(dab) // 2])
-    place = deepest.places[chosen]
+    number = deepest.indices[chosen]
     figures = {
         "run": run,
         "layer": deepest.layer,
-        "filter": place,
+        "filter": number,
         "error": {"dab": float(dab[chosen]), "xnor": float(xnor[chosen])},
     }
-    title = f"Filter {place} of {deepest.layer}\n{run}, best epoch"
+    title = f"Filter {number} of {deepest.layer}\n{run}, best epoch"
     picture = weights_figure(deepest.rows[chosen], title)
     return Finding("figure-weights", "Figure 1: a trained filter", figures, picture=picture, seed=SEED)

@@ -135,7 +135,7 @@ class NodeCheck {
         for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
             if (!(input(i).as(ElementType::f32) == Shape{input(i).channels, input().height, input().width}) ||
                 input(i).type != input().type) {
-                return fail("it joins maps of one size, not " + all_inputs());
+                return fail("it concatenates maps of one size, not " + all_inputs());
             }
             channels += input(i).channels;
         }
@@ -216,7 +216,7 @@ class NodeCheck {
         const Axis axis{size, positions, node_.kernel[i], node_.stride[i], node_.padding[i], node_.dilation[i]};
         for (std::size_t position = 0; position < positions; ++position) {
             if (axis.first(position) < axis.end(position)) continue;
-            return fail(std::string("a window of it sees nothing but padding across its ") + side);
+            return fail(std::string("a window of it sees nothing but padding along its ") + side);
         }
         return true;
     }

@@ -47,12 +47,12 @@ struct Between {
 };
 
 // One row, `y`, of a plane enlarged by `factor`, as floats.
-void enlarge_row(const Plane<float>& plane, const std::vector<Between>& across, const Between& down, float* mixed,
+void enlarge_row(const Plane<float>& plane, const std::vector<Between>& columns, const Between& rows, float* mixed,
                  float* out) {
-    const float *above = plane.row(down.first), *below = plane.row(down.second);
-    for (int x = 0; x < plane.width; ++x) mixed[x] = above[x] + (below[x] - above[x]) * down.share;
-    for (std::size_t x = 0; x < across.size(); ++x) {
-        const Between& at = across[x];
+    const float *above = plane.row(rows.first), *below = plane.row(rows.second);
+    for (int x = 0; x < plane.width; ++x) mixed[x] = above[x] + (below[x] - above[x]) * rows.share;
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+        const Between& at = columns[x];
         out[x] = mixed[at.first] + (mixed[at.second] - mixed[at.first]) * at.share;
     }
 }
@@ -147,16 +147,16 @@ Shorts find_darkness(const Colours& picture) {
     const int width = picture.width(), height = picture.height(), factor = paper_factor(picture);
     Plane<float> inverse[3];
     for (int c = 0; c < 3; ++c) inverse[c] = find_paper(picture.channels[c], factor);
-    std::vector<Between> across;
-    for (int x = 0; x < width; ++x) across.emplace_back(x, factor, inverse[0].width);
+    std::vector<Between> columns;
+    for (int x = 0; x < width; ++x) columns.emplace_back(x, factor, inverse[0].width);
     Shorts darkness(width, height);
     const std::size_t count = static_cast<std::size_t>(width);
     std::vector<float> mixed(static_cast<std::size_t>(inverse[0].width)), scale(count), most(count), sum(count);
     for (int y = 0; y < height; ++y) {
-        const Between down(y, factor, inverse[0].height);
+        const Between rows(y, factor, inverse[0].height);
         std::fill(sum.begin(), sum.end(), 0.0f);
         for (int c = 0; c < 3; ++c) {
-            enlarge_row(inverse[c], across, down, mixed.data(), scale.data());
+            enlarge_row(inverse[c], columns, rows, mixed.data(), scale.data());
             const std::uint8_t* from = picture.channels[c].row(y);
             const float weight = c == 0 ? 0.3f : c == 1 ? 0.55f : 0.15f;
             for (std::size_t x = 0; x < count; ++x) {
@@ -182,11 +182,11 @@ bool is_light_on_dark(const Colours& picture) {
     double dark = 0, light = 0, mean = 0;
     Plane<float> around(coarse.width, coarse.height);
     std::copy(coarse.values.begin(), coarse.values.end(), around.values.begin());
-    std::vector<Between> across;
-    for (int x = 0; x < small.width; ++x) across.emplace_back(x, factor, coarse.width);
-    std::vector<float> mixed(static_cast<std::size_t>(coarse.width)), row(across.size());
+    std::vector<Between> columns;
+    for (int x = 0; x < small.width; ++x) columns.emplace_back(x, factor, coarse.width);
+    std::vector<float> mixed(static_cast<std::size_t>(coarse.width)), row(columns.size());
     for (int y = 0; y < small.height; ++y) {
-        enlarge_row(around, across, {y, factor, coarse.height}, mixed.data(), row.data());
+        enlarge_row(around, columns, {y, factor, coarse.height}, mixed.data(), row.data());
         for (int x = 0; x < small.width; ++x) {
             const float usual = std::max(row[static_cast<std::size_t>(x)], 8.0f);
             const float more = (static_cast<float>(small.at(x, y)) - usual) / usual;

@@ -337,22 +337,22 @@ class Lines {
 
 void wipe_lines(Shorts& darkness, double noise) {
     Shorts turned = transpose(darkness);
-    Lines across(darkness, noise), down(turned, noise);
-    const bool is_ruled = across.is_ruled(), is_squared = down.is_ruled();
-    if (is_ruled) across.fill_gaps();
-    if (is_squared) down.fill_gaps();
+    Lines horizontal(darkness, noise), vertical(turned, noise);
+    const bool is_ruled = horizontal.is_ruled(), is_squared = vertical.is_ruled();
+    if (is_ruled) horizontal.fill_gaps();
+    if (is_squared) vertical.fill_gaps();
     if (!is_ruled && !is_squared) {
-        down.wipe_frame();
+        vertical.wipe_frame();
         darkness = transpose(turned);
-        across.wipe_frame();
+        horizontal.wipe_frame();
         return;
     }
     // Beside ruled lines there may be a margin's.
-    const double least_across = is_ruled ? kThroughout : kAlone, least_down = is_squared ? kThroughout : kAlone;
-    const Bytes rows = transpose(across.mark(least_across)), columns = transpose(down.mark(least_down));
-    down.wipe(least_down, rows, across.peak());
+    const double least_horizontal = is_ruled ? kThroughout : kAlone, least_vertical = is_squared ? kThroughout : kAlone;
+    const Bytes rows = transpose(horizontal.mark(least_horizontal)), columns = transpose(vertical.mark(least_vertical));
+    vertical.wipe(least_vertical, rows, horizontal.peak());
     darkness = transpose(turned);
-    across.wipe(least_across, columns, down.peak());
+    horizontal.wipe(least_horizontal, columns, vertical.peak());
 }
 
 }  // namespace dabnet

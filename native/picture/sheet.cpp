@@ -118,9 +118,9 @@ std::vector<Point> hull_of(const Blob& blob) {
 
 // Where two lines, each through two points, meet.
 std::optional<Point> meet(Point a, Point b, Point c, Point d) {
-    const double across = (b.x - a.x) * (d.y - c.y) - (b.y - a.y) * (d.x - c.x);
-    if (std::abs(across) < 1e-9) return std::nullopt;
-    const double along = ((c.x - a.x) * (d.y - c.y) - (c.y - a.y) * (d.x - c.x)) / across;
+    const double cross = (b.x - a.x) * (d.y - c.y) - (b.y - a.y) * (d.x - c.x);
+    if (std::abs(cross) < 1e-9) return std::nullopt;
+    const double along = ((c.x - a.x) * (d.y - c.y) - (c.y - a.y) * (d.x - c.x)) / cross;
     return Point{a.x + along * (b.x - a.x), a.y + along * (b.y - a.y)};
 }
 

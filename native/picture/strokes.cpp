@@ -94,7 +94,7 @@ class Parts {
             for (int x = 0; x < width; ++x) {
                 if (from[x] < least) continue;
                 int label = -1;
-                const auto join = [&](int other) {
+                const auto connect = [&](int other) {
                     if (other < 0) return;
                     other = root(other);
                     if (label < 0)
@@ -104,11 +104,11 @@ class Parts {
                     else
                         parents[static_cast<std::size_t>(other)] = label;
                 };
-                if (x > 0) join(here[x - 1]);
+                if (x > 0) connect(here[x - 1]);
                 if (above) {
-                    join(above[x]);
-                    if (x > 0) join(above[x - 1]);
-                    if (x + 1 < width) join(above[x + 1]);
+                    connect(above[x]);
+                    if (x > 0) connect(above[x - 1]);
+                    if (x + 1 < width) connect(above[x + 1]);
                 }
                 if (label < 0) {
                     label = static_cast<int>(parents.size());

@@ -202,7 +202,7 @@ def test_progress_is_told_where_somebody_watches_and_the_answers_go_elsewhere(tm
     assert call(path, "--json").stderr == b""
 
 
-def test_a_model_of_ones_own_and_bad_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_model_of_your_own_and_bad_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for arguments, words in (
         (["-", "--model", tmp_path / "none.safetensors"], "is not a file that is there"),
         ([], "Missing argument"),

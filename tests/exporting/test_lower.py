@@ -119,7 +119,7 @@ def test_only_dab_layers_carry_an_offset() -> None:
 
 
 class Foreign(nn.Module):
-    """A network in another hand: functions and methods, joins and sums, norms after convolutions, a wide head."""
+    """A network in another hand: functions and methods, concats and sums, norms after convolutions, a wide head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -294,7 +294,7 @@ class TwoInputs(nn.Module):
         (Calls(lambda x: F.softmax(x, 1)), r"'softmax' calls softmax, and packed models have no such step"),
         (Calls(lambda x: x.sigmoid()), r"'sigmoid' calls sigmoid"),
         (Calls(lambda x: x + 1), r"'add' takes something that is not made from the sketch"),
-        (Calls(lambda x: torch.cat([x, x], 2)), r"'cat' joins things along another axis than the channels"),
+        (Calls(lambda x: torch.cat([x, x], 2)), r"'cat' concatenates along another axis than the channels"),
         (Calls(lambda x: x + x[:, :1]), r"'getitem' calls getitem"),
         (Calls(lambda x: F.dropout(x, 0.5)), r"'dropout' drops numbers even when it is not training"),
         (Calls(lambda x: x.mean(1)), r"'mean' takes a mean over other axes"),

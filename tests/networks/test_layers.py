@@ -294,7 +294,7 @@ def test_a_starting_deviation_is_that_of_the_first_weights() -> None:
     assert torch.equal(layer.weight, before)
 
 
-def test_a_quantizer_of_ones_own_takes_the_place_of_ours() -> None:
+def test_a_quantizer_can_be_replaced_by_your_own() -> None:
     class Half(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -69,7 +69,7 @@ def test_the_shipped_model_answers_in_torch_as_in_its_session() -> None:
     assert np.median(np.abs(found - expected).max(axis=1)) < 1e-3 * np.abs(expected).max()
 
 
-def test_a_packed_file_of_ones_own_is_loaded_and_one_named_default_wins(
+def test_a_packed_file_of_your_own_is_loaded_and_one_named_default_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = fresh_model("resnet18", 3, precision="fbin", width=0.125, input_size=32)

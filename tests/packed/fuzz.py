@@ -53,7 +53,7 @@ from dabnet.runtime.session import KERNELS_VARIABLE, kernel_names
 FOLDER = Path("build/fuzz")
 MAX_MEMORY = 64 << 20
 MAX_SECONDS = 1.0
-"""Of processor time that a file may take, with all kernels, and with sanitizers too."""
+"""Seconds of processor time that a file may take, with all kernels, and with sanitizers too."""
 MAX_WORK = 10_000_000
 """Multiply-adds: a model that takes more is refused."""
 MAX_GROWTH = 400 << 20
@@ -232,7 +232,7 @@ def split(data: bytes) -> Parts:
     return Parts(json.loads(metadata.pop("dabnet")), tensors, metadata, {})
 
 
-def join(parts: Parts) -> bytes:
+def put_together(parts: Parts) -> bytes:
     header: dict[str, Any] = {"__metadata__": {"dabnet": parts.text(), **parts.metadata}}
     start = 0
     for name, tensor in parts.tensors.items():
@@ -432,7 +432,7 @@ def swap_nodes(rng: random.Random, parts: Parts) -> None:
 
 
 def add_many_nodes(rng: random.Random, parts: Parts) -> None:
-    """Add a row of nodes that need little memory, or many values that are all joined at the end."""
+    """Add a row of nodes that need little memory, or many values that are all concatenated at the end."""
     nodes = parts.about["nodes"]
     first = len(nodes)
     count = rng.choice([100, 1000, 3000, 9_999 - first, 10_000 - first, 10_001 - first, 30_000])
@@ -811,7 +811,7 @@ def make_case(bases: list[bytes], seed: int, index: int) -> Case:
             done.append(change.__name__)
         except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
             pass  # the changes before have left nothing that it could change
-    return ", ".join(done), join(parts)
+    return ", ".join(done), put_together(parts)
 
 
 # Trying them.

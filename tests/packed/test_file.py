@@ -304,8 +304,11 @@ GRAPHS = {
     "sum_of_one": (graph(node("add", 0)), "it adds two values of one shape, not 1x4x4"),
     "sum_of_three": (graph(node("add", 0, 0, 0)), "it adds two values of one shape, not 1x4x4 and 1x4x4 and 1x4x4"),
     "sum_of_unlike_shapes": (graph(node("flatten"), node("add", 0, 1)), "not 1x4x4 and 16x1x1"),
-    "join_of_unlike_maps": (graph(node("flatten"), node("concat", 0, 1)), "joins maps of one size, not 1x4x4 and 16x1"),
-    "join_of_signs_and_numbers": (graph(node("sign"), node("concat", 0, 1)), "not 1x4x4 and 1x4x4 signs"),
+    "concat_of_unlike_maps": (
+        graph(node("flatten"), node("concat", 0, 1)),
+        "maps of one size, not 1x4x4 and 16x1",
+    ),
+    "concat_of_signs_and_numbers": (graph(node("sign"), node("concat", 0, 1)), "not 1x4x4 and 1x4x4 signs"),
 }
 
 SETTINGS = {
@@ -328,8 +331,8 @@ SETTINGS = {
         "a one-bit filter has more than 16,777,216 weights",
     ),
     "pool_too_large": (graph(node("max_pool", kernel=[5, 1])), "a window of 5 does not fit into a height of 4"),
-    "pool_above": (graph(node("max_pool", padding=[1, 0, 0, 0])), "nothing but padding across its height"),
-    "pool_to_the_right": (graph(node("avg_pool", padding=[0, 0, 0, 2], kernel=[1, 2])), "padding across its width"),
+    "pool_above": (graph(node("max_pool", padding=[1, 0, 0, 0])), "nothing but padding along its height"),
+    "pool_to_the_right": (graph(node("avg_pool", padding=[0, 0, 0, 2], kernel=[1, 2])), "padding along its width"),
     "pool_between": (graph(node("max_pool", kernel=[1, 2], dilation=[1, 6], padding=[0, 2, 0, 1])), "its width"),
     "pool_of_too_many_positions": (graph(node("max_pool", padding=[0, 65_535, 0, 65_535])), "would make a width of"),
     "count_padding_of_2": (graph(node("avg_pool", count_padding=2)), "count_padding is 0 or 1, not 2"),

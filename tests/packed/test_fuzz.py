@@ -14,7 +14,7 @@ from dabnet.packed import Model, read_model, to_bytes
 from dabnet.packed.nodes import Concat, Relu
 from dabnet.runtime import Session
 
-from .fuzz import Parts, Tensor, base_models, fuzz, join, make_case, split, with_header
+from .fuzz import Parts, Tensor, base_models, fuzz, make_case, put_together, split, with_header
 
 MAX_HEADER = 4 << 20
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_files_depend_on_seed_and_index_only() -> None:
 def test_a_file_taken_apart_and_put_together_is_the_same_model() -> None:
     for model in base_models():
         data = to_bytes(model)
-        assert to_bytes(read_model(join(split(data)))) == data
+        assert to_bytes(read_model(put_together(split(data)))) == data
 
 
 def run_sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,12 +99,12 @@ def refusal(data: bytes) -> str:
 
 def test_a_version_is_an_integer() -> None:
     for version in (True, 1.0):
-        data = join(tiny_file(version=version))
+        data = put_together(tiny_file(version=version))
         assert refusal(data) == f"its format is version {version}, and this dabnet reads 1 and 2."
 
 
 def test_a_name_with_control_characters_is_quoted() -> None:
-    data = join(tiny_file(nodes=[{"op": "relu", "inputs": [1], "name": "a\n\x1b[2Jb"}]))
+    data = put_together(tiny_file(nodes=[{"op": "relu", "inputs": [1], "name": "a\n\x1b[2Jb"}]))
     assert refusal(data) == r"node 0, relu ('a\n\x1b[2Jb'): it takes values [1], and there are 0 to 0."
 
 
@@ -112,16 +112,16 @@ def test_a_node_with_many_inputs_is_refused_in_few_words() -> None:
     pool = {"op": "adaptive_max_pool", "inputs": [0], "size": [2, 2]}
     for op in ("add", "concat", "relu"):
         parts = tiny_file(nodes=[pool, {"op": op, "inputs": [1, 0] * 30_000}])
-        assert refusal(join(parts)).startswith(f"node 1, {op}: it ")
+        assert refusal(put_together(parts)).startswith(f"node 1, {op}: it ")
         parts = tiny_file(nodes=[{"op": op, "inputs": [9] * 60_000}])
-        assert refusal(join(parts)).startswith(f"node 0, {op}: it takes values [9, 9, ")
+        assert refusal(put_together(parts)).startswith(f"node 0, {op}: it takes values [9, 9, ")
 
 
 def test_a_node_has_no_more_inputs_than_a_value_has_channels() -> None:
     parts = tiny_file(nodes=[{"op": "concat", "inputs": [0] * 65_535}])
-    read_model(join(parts))
+    read_model(put_together(parts))
     parts.about["nodes"][0]["inputs"].append(0)
-    assert refusal(join(parts)).startswith("node 0, concat: 'inputs' cannot be [0, 0, ")
+    assert refusal(put_together(parts)).startswith("node 0, concat: 'inputs' cannot be [0, 0, ")
 
 
 def test_json_of_any_depth_is_refused() -> None:
@@ -129,20 +129,20 @@ def test_json_of_any_depth_is_refused() -> None:
         for nested in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             parts = tiny_file(nodes=[{"op": "nested", "inputs": [0]}, {"op": "relu", "inputs": "nested"}])
             parts.replaced["nested"] = nested
-            refusal(join(parts))
+            refusal(put_together(parts))
 
 
 def test_a_long_header_is_refused_before_it_is_read() -> None:
     parts = tiny_file(nodes="long")
     parts.replaced["long"] = "[" + "[]," * 10_000_000 + "[]]"
-    data = join(parts)
+    data = put_together(parts)
     start = time.thread_time()
     assert refusal(data) == f"its header has {len(data) - 8:,} bytes, and may have 4,194,304."
     assert time.thread_time() - start < 0.5
 
 
 def test_a_header_may_be_as_long_as_its_limit() -> None:
-    data = join(tiny_file())
+    data = put_together(tiny_file())
     read_model(with_header(data[8:].ljust(MAX_HEADER), b""))
     assert "its header has 4,194,305 bytes" in refusal(with_header(data[8:].ljust(MAX_HEADER + 1), b""))
 
@@ -166,4 +166,4 @@ def test_inputs_count_as_memory() -> None:
 def test_a_long_name_of_a_tensor_is_cut() -> None:
     parts = tiny_file()
     parts.tensors["x" * 5000] = Tensor("U8", [0], b"")
-    assert refusal(join(parts)).startswith("no node uses its tensor 'xxx")
+    assert refusal(put_together(parts)).startswith("no node uses its tensor 'xxx")

@@ -64,7 +64,7 @@ def test_filters_are_kept_as_they_were_and_what_is_missing_is_one_sentence(tmp_p
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="holds no trained filters"):
         load_filters(tmp_path / "filters.safetensors")
-    kept = {(each.run, each.layer): len(each.places) for each in load_filters(FILTERS)}
+    kept = {(each.run, each.layer): len(each.indices) for each in load_filters(FILTERS)}
     assert kept == {(run, layer): count for run, layers in CHOSEN.items() for layer, count in layers.items()}
 
 

@@ -27,7 +27,7 @@ def test_no_method_is_closer_than_dab(w: NDArray[np.float32]) -> None:
 
 
 def released(w: list[float]) -> list[float]:
-    """The released code's way, in plain loops."""
+    """What the released code does, in plain loops."""
     n, total = len(w), sum(w)
     picks = []
     for order in (sorted(w, reverse=True), sorted(w)):

@@ -51,9 +51,9 @@ def test_each_layer_has_weights_of_one_magnitude_and_groups_are_apart(groups: li
     before = math.prod(groups)
     for layer in layers:
         for neuron in layer.neurons:
-            places = [place for place, _ in neuron]
-            assert len(set(places)) == len(places)
-            assert set(places) <= set(range(before))
+            indices = [index for index, _ in neuron]
+            assert len(set(indices)) == len(indices)
+            assert set(indices) <= set(range(before))
             assert {sign for _, sign in neuron} <= {1, -1}
         before = len(layer.neurons)
 

@@ -88,7 +88,7 @@ def test_a_new_setting_is_one_field_and_no_recipe_changes() -> None:
         change_recipe(recipe, ["mixing=2"])
 
 
-def test_a_file_of_ones_own_builds_on_a_shipped_recipe_or_on_a_file_beside_it(tmp_path: Path) -> None:
+def test_a_file_of_your_own_builds_on_a_shipped_recipe_or_on_a_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('base = "small/tuberlin-resnet18-fbin-dab"\nepochs = 7\n')
     (tmp_path / "twin.toml").write_text('base = "mine.toml"\nseed = 1\n')
     shipped = load_recipe("small/tuberlin-resnet18-fbin-dab")

@@ -110,7 +110,7 @@ def test_a_model_that_answers_with_no_number_says_so_for_many_drawings_too() -> 
         Recognizer(Session(tiny(nodes=nodes))).recognize(synthetic_strokes(3)[0])
 
 
-def test_a_model_of_ones_own_is_loaded_from_a_path_or_bytes(tmp_path: Path) -> None:
+def test_a_model_of_your_own_is_loaded_from_a_path_or_bytes(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     path.write_bytes(to_bytes(tiny()))
     right_heavy = Sketch.from_strokes([[(0, 0), (9, 0), (9, 9), (5, 9), (5, 5), (9, 5)]])

@@ -22,7 +22,7 @@ from dabnet.runtime.session import kernel_names
 from .models import halves, models, models_of_signs, sketches
 
 TOLERANCE = 1e-5
-"""Of the largest number of a value: sums of real numbers are rounded in another order."""
+"""The tolerance, as a share of the largest number of a value: sums of real numbers are rounded in another order."""
 
 
 def assert_alike(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:

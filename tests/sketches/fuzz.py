@@ -33,7 +33,7 @@ from . import mutations
 
 FOLDER = Path("build/fuzz-inputs")
 MAX_SECONDS = 5.0
-"""Of processor time for one file."""
+"""Seconds of processor time for one file."""
 MAX_GROWTH = 1_000_000_000
 """Bytes that a process may have resident above what it had before the first file: a picture may have 50 million pixels,
 and Quick, Draw!'s lines 8 million bytes."""

@@ -89,7 +89,7 @@ def test_arrays_give_images_or_strokes_with_their_ids_and_folds(tmp_path: Path) 
         assert agreement(rasterize(one, RASTER), rasterize(two, RASTER)) > 0.98
 
 
-def test_a_folder_of_ones_own_may_mix_forms_and_have_splits(tmp_path: Path) -> None:
+def test_a_folder_of_your_own_may_mix_forms_and_have_splits(tmp_path: Path) -> None:
     drawing = published.strokes("fish", 1)
     for split, name in (("train", "fish"), ("test", "fish"), ("train", "cup"), ("val", "cup")):
         (tmp_path / split / name).mkdir(parents=True)

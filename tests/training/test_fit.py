@@ -176,7 +176,7 @@ def test_two_processes_take_the_steps_of_one_that_divides_its_batches(small_set:
     assert one[-4:].mean() < one[:4].mean()
 
 
-def test_a_network_is_tuned_on_classes_of_ones_own(finished: Path, small_set: Path, tmp_path: Path) -> None:
+def test_a_network_is_tuned_on_classes_of_your_own(finished: Path, small_set: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tuned"
     recipe = dataclasses.replace(TINY, classes=["apple", "car", "fish"], epochs=1)
     begin_run(folder, recipe, small_set, 0)

@@ -52,9 +52,9 @@ class BinarySettings:
     activations: Activations = "sign"
     """What the layer takes: real numbers or their signs; int8 and int4 are to come."""
     gradient: WeightGradient | None = None
-    """Of binary weights: paper, exact or ste; left out, the paper's."""
+    """The gradient of binary weights: paper, exact or ste; left out, the paper's."""
     input_gradient: SignGradient = "clipped"
-    """Of the activations' sign: clipped or approx."""
+    """The gradient of the activations' sign: clipped or approx."""
     threshold: Threshold = "zero"
     """Where an activation's sign changes: at zero, or learned for each channel (RSign). With a norm before the sign,
     which shifts each channel itself, there is nothing more to learn: then it is zero."""

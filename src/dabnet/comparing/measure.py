@@ -37,7 +37,7 @@ class Memory(NamedTuple):
     """Bytes that an engine's process had resident."""
 
     peak: int
-    """At most, Python and the engine's library included."""
+    """The most that it had, Python and the engine's library included."""
     growth: int
     """How much of that came after the library was imported: the model, and room to run it."""
 
@@ -157,13 +157,13 @@ class Row:
     version: str
     bytes: int
     latency_ms: dict[str, float] = field(default_factory=dict)
-    """Of one sketch: min, median, p99."""
+    """Milliseconds of one sketch: min, median, p99."""
     ratio: float = 1.0
     """Its least time as a multiple of dabnet's."""
     sketches_per_second: dict[str, float] = field(default_factory=dict)
-    """By batch."""
+    """Throughput, by the size of the batch."""
     memory: dict[str, int] = field(default_factory=dict)
-    """Of one sketch at a time: peak and growth, see `Memory`."""
+    """Bytes of memory with one sketch at a time: peak and growth, see `Memory`."""
 
 
 @dataclass

@@ -34,7 +34,7 @@ class Lowered(NamedTuple):
     model: Model
     graph: fx.GraphModule
     origins: list[Origin]
-    """Of every value, the input's first."""
+    """Where each value of the model is found in the graph; the first is the input's."""
 
 
 def lower(

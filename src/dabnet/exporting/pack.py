@@ -33,7 +33,7 @@ def export(
 
     Args:
         net: any network of convolutions, linear and binary layers, norms, ReLUs and their relatives, pools, sums and
-            joins; an `UnsupportedError` names a part that packed models do not have. It is left as it was.
+            concats; an `UnsupportedError` names a part that packed models do not have. It is left as it was.
         path: where to write.
         input_size: channels, height and width of a sketch. The file is for this size.
         labels: the classes' names in the order of the logits.

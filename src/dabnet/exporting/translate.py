@@ -51,7 +51,7 @@ class NodeDraft:
     numbers: dict[str, Floats] = field(default_factory=dict)
     """Arrays that become float32."""
     signs: NDArray[np.bool_] | None = None
-    """Of one-bit weights, (filters, weights)."""
+    """The signs of one-bit weights, (filters, weights)."""
     thresholds: Thresholds | None = None
 
 
@@ -386,7 +386,7 @@ def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
     parts = walk.argument(node, 0, "tensors", [])
     axis = walk.argument(node, 1, "dim", 0)
     if axis not in (1, 1 - 1 - len(cast("tuple[int, ...]", _shape(node)))):
-        raise walk.unsupported(node, "joins things along another axis than the channels")
+        raise walk.unsupported(node, "concatenates along another axis than the channels")
     return NodeDraft(nodes.Concat, [walk.draft_of(node, part) for part in parts], Origin(node.name), _name(node))
 
 

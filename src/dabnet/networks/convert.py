@@ -1,4 +1,4 @@
-"""Anyone's network made binary in place, and the constraint its weights keep while it trains."""
+"""Makes any network binary in place, and the constraint its weights keep while it trains."""
 
 from __future__ import annotations
 

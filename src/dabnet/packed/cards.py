@@ -65,7 +65,7 @@ class Card:
     made: datetime.date
     classes: int
     licence: str
-    """Of the weights; those of the data are in `data`."""
+    """The weights' licence; those of the data are in `data`."""
     data: tuple[TrainingSet, ...]
     accuracy: tuple[Accuracy, ...]
 

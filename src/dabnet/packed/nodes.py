@@ -54,7 +54,7 @@ class Node:
     OP: ClassVar[str]
     inputs: tuple[int, ...]
     name: str = ""
-    """Of the layer of the trained network that it came from."""
+    """The layer of the trained network that it came from."""
 
     @classmethod
     def tensor_fields(cls) -> dict[str, str]:

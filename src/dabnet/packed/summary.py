@@ -45,7 +45,7 @@ class LayerSummary:
     error: float | None = None
     """Squared error of the binary weights, as a share of the weights' squares."""
     bytes: int = 0
-    """In the packed file."""
+    """What it takes in the packed file."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Summary:
     float_bytes: int
     """What the state dict, or all parameters of a packed model, take as float32."""
     bytes: int
-    """Of the file that `export` writes; where the network cannot be packed, about what its numbers would take."""
+    """The file that `export` writes; where the network cannot be packed, about what its numbers would take."""
     why_not_packed: str | None = None
     """What keeps the network from being packed."""
     not_counted: dict[str, str] = field(default_factory=dict)

@@ -132,6 +132,6 @@ def _shake(points: Points, ends: NDArray[np.int64], rng: np.random.Generator) ->
     taper, lean, turn, wide, tall = rng.normal(0, 0.08, 5).tolist()
     wide, tall = math.copysign(math.exp(wide), rng.random() - 0.5), math.exp(tall)
     drawn *= 1 + taper * drawn[:, 1:]
-    across = [math.cos(turn) * wide, math.sin(turn) * tall]
-    down = [(lean - math.sin(turn)) * wide, math.cos(turn) * tall]
-    return drawn @ np.array([across, down], dtype=np.float64)
+    right = [math.cos(turn) * wide, math.sin(turn) * tall]
+    below = [(lean - math.sin(turn)) * wide, math.cos(turn) * tall]
+    return drawn @ np.array([right, below], dtype=np.float64)

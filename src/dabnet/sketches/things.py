@@ -48,8 +48,8 @@ def _polygon(*corners: Point) -> Stroke:
 
 
 def _spoke(x: float, y: float, inner: float, outer: float, angle: float) -> Stroke:
-    across, down = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    return _line((x + inner * across, y + inner * down), (x + outer * across, y + outer * down))
+    dx, dy = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    return _line((x + inner * dx, y + inner * dy), (x + outer * dx, y + outer * dy))
 
 
 def _curve(*points: Point) -> Stroke:
@@ -70,23 +70,23 @@ def _curve_weights(points: int) -> NDArray[np.float64]:
     return np.concatenate([spans.swapaxes(0, 1).reshape(-1, points), point[-1:]])
 
 
-def _arc(x: float, y: float, across: float, down: float, start: float, end: float, grow: float = 0.0) -> Stroke:
+def _arc(x: float, y: float, rx: float, ry: float, start: float, end: float, grow: float = 0.0) -> Stroke:
     """Draw a part of an ellipse around (x, y), which grows by a share on the way."""
     sweep = math.radians(end - start)
-    steps = math.ceil(abs(sweep) * max(1.2, 5 * (across + down)))
+    steps = math.ceil(abs(sweep) * max(1.2, 5 * (rx + ry)))
     shares = np.arange(steps + 1) / steps
     angles = shares * sweep + math.radians(start)
     radius = 1 + grow * shares
     stroke = np.empty((steps + 1, 2))
-    stroke[:, 0] = np.cos(angles) * radius * across + x
-    stroke[:, 1] = np.sin(angles) * radius * down + y
+    stroke[:, 0] = np.cos(angles) * radius * rx + x
+    stroke[:, 1] = np.sin(angles) * radius * ry + y
     return stroke
 
 
-def _circle(rng: Rng, x: float, y: float, across: float, down: float | None = None) -> Stroke:
+def _circle(rng: Rng, x: float, y: float, rx: float, ry: float | None = None) -> Stroke:
     """Draw an ellipse from about the top, as a hand does: it overshoots or does not quite close."""
     start, more, grow = rng.standard_normal(3).tolist()
-    return _arc(x, y, across, down or across, 40 * start - 90, 40 * start + 272 + 12 * more, 0.05 * grow)
+    return _arc(x, y, rx, ry or rx, 40 * start - 90, 40 * start + 272 + 12 * more, 0.05 * grow)
 
 
 def _apple(rng: Rng) -> list[Stroke]:

@@ -44,7 +44,7 @@ class Added(NamedTuple):
 
     model: Model
     features: ClassFeatures
-    """Of all its classes, so that more can be added."""
+    """The features of all its classes, so that more can be added."""
     new: tuple[str, ...]
     known: tuple[str, ...]
     """Classes that it knew already, and got more drawings of."""

@@ -51,8 +51,8 @@ class StrokeAugmentation:
     pen: tuple[float, float] = (0.8, 1.25)
     """Least and most that the pen's width is multiplied by; images' lines grow with it too."""
     deform: float = 0.02
-    """How far points move on average (root mean square), as a share of the drawing's longer side; what joins two points
-    stays straight."""
+    """How far points move on average (root mean square), as a share of the drawing's longer side; lines
+    between two points stay straight."""
     prefix: float = 0.0
     """Share of drawings that are left unfinished: only their first 20 to 100 % of points stay."""
 

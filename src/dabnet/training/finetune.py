@@ -1,4 +1,4 @@
-"""A packed model for classes of one's own, in seconds: its layers stay as they are, and its last one is learnt anew.
+"""A packed model for your own classes, in seconds: its layers stay as they are, and its last one is learnt anew.
 
 What enters the last layer are numbers that describe a drawing, its features. They are taken of every drawing, as it is
 and changed a little several times, and a multinomial logistic regression learns the classes from them:
@@ -44,7 +44,7 @@ DECAYS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 LEAST_TEMPERATURE = 0.5
 """Few drawings may all be guessed: that is no reason to be sure beyond measure."""
 PARTS = 4
-"""Of the drawings, one of which is held back at a time."""
+"""How many parts the drawings are divided into; one of them is held back at a time."""
 FEW = 2_000
 """Up to so many drawings, each part is held back in turn."""
 SETTINGS = (
@@ -59,9 +59,9 @@ class Tuned(NamedTuple):
 
     model: Model
     drawings: int
-    """That it learnt from."""
+    """How many drawings it learnt from."""
     views: int
-    """Of each of them."""
+    """How many views of each drawing it learnt from."""
     weight_decay: float
     accuracy: float
     """The share of held-back drawings that were guessed, by heads that had not seen them."""
@@ -77,7 +77,7 @@ def tuning_recipe(model: Model, changes: Sequence[str] = ()) -> Recipe:
                 f"'{key}' does not matter where a packed model is tuned: set one of {', '.join(SETTINGS)}."
                 f"{suggest(key, SETTINGS)}"
             )
-    # Not mirrored: classes of one's own may be left and right.
+    # Not mirrored: the classes may be left and right.
     recipe = Recipe(
         epochs=20, crops=1, flip=0.0, deform=0.02, remove_strokes=0.05, pen_factors=(0.8, 1.25), deform_strokes=0.02,
         **raster.to_dict(),

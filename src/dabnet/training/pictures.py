@@ -38,7 +38,7 @@ _MOST_SHARP = 800  # classes whose cells in a heat map are larger than a pixel
 
 
 def draw_confusion(evaluation: Evaluation, path: str | Path) -> None:
-    """Draw the confusion matrix: what was drawn down, what was guessed across.
+    """Draw the confusion matrix: a row for each class drawn, a column for each class guessed.
 
     Up to 30 classes have their names, and counts in the cells; for more it is a heat map, and beside it are the 15
     mistakes made most often.

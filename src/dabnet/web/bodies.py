@@ -37,9 +37,9 @@ class Limits:
     body: int = 8_000_000
     """Bytes of a body."""
     seconds: float = 10.0
-    """That a request's head, and then its body, may take to come in, and an answer to be read."""
+    """Seconds that a request's head, and then its body, may take to come in, and an answer to be read."""
     pixels: int = 16_000_000
-    """Of a picture; a small file can hold many."""
+    """Pixels of a picture; a small file can hold many."""
     held: int = 256_000_000
     """Bytes of all bodies that are coming in or wait to be read."""
     head: int = 32_768

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DRAWINGS_PER_PIECE = 500
 MAX_FOLDS = 100
 MAX_BYTES = 2**30
-"""Of all arrays but the images, which every process that reads has in memory."""
+"""The most bytes of all arrays but the images: every process that reads has them in memory."""
 IDS, FOLDS = ("ids", "key_ids"), ("fold", "fold3")
 USED = ("labels", "class_names", "points", "end_of_stroke", "offsets", *IDS, *FOLDS)
 

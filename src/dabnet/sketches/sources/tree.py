@@ -1,4 +1,4 @@
-"""Drawings as files in a folder or zip archive, a subfolder per class: TU-Berlin, Sketchy, or anyone's own."""
+"""Drawings as files in a folder or zip archive, a subfolder per class: TU-Berlin, Sketchy, or your own."""
 
 from __future__ import annotations
 
