@@ -225,13 +225,21 @@ function flatten(strokes) {
 async function compile(source) {
   const wasm = await source;
   if (wasm instanceof WebAssembly.Module) return wasm;
-  return WebAssembly.compile(await readBytes(wasm, "wasm")).catch((cause) => {
+  const given = await open(wasm, "wasm");
+  const streams = given instanceof Response && given.headers.get("content-type") === "application/wasm";
+  const compiled = streams ? WebAssembly.compileStreaming(given) : WebAssembly.compile(await readBytes(given, "wasm"));
+  return compiled.catch((cause) => {
     throw new Error(`dabnet.wasm cannot be used here: ${cause.message}`, { cause });
   });
 }
 
-// Bytes, or what a URL or a Response has.
 async function readBytes(source, what) {
+  const given = await open(source, what);
+  return given instanceof Response ? new Uint8Array(await given.arrayBuffer()) : given;
+}
+
+// Bytes as they are, and what answers for a URL.
+async function open(source, what) {
   let given = await source;
   if (given instanceof ArrayBuffer) return new Uint8Array(given);
   if (ArrayBuffer.isView(given)) return new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
@@ -241,11 +249,9 @@ async function readBytes(source, what) {
       throw new Error(`${what}: ${address} cannot be fetched here: give its bytes instead.`, { cause });
     });
   }
-  if (typeof Response === "undefined" || !(given instanceof Response)) {
-    throw new Error(`${what} must be bytes, a URL or a Response.`);
-  }
+  if (!(given instanceof Response)) throw new Error(`${what} must be bytes, a URL or a Response.`);
   if (!given.ok) throw new Error(`${what}: ${given.url} was answered with ${given.status} ${given.statusText}.`);
-  return new Uint8Array(await given.arrayBuffer());
+  return given;
 }
 
 // Whatever a canvas can draw, or a file of it, as ImageData.

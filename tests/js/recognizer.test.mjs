@@ -43,6 +43,7 @@ test("files come as bytes, buffers, views, modules, promises, responses or addre
   const copy = (bytes) => bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
   const server = createServer(({ url }, answer) => {
     if (url === "/missing") answer.writeHead(404).end();
+    else if (url === "/streamed") answer.writeHead(200, { "content-type": "application/wasm" }).end(wasm);
     else answer.end(url === "/wasm" ? wasm : model);
   });
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
@@ -54,6 +55,7 @@ test("files come as bytes, buffers, views, modules, promises, responses or addre
     { wasm: Promise.resolve(compiled), model: Promise.resolve(model) },
     { wasm: new Response(wasm), model: new Response(model) },
     { wasm: `${address}/wasm`, model: new URL(`${address}/model`) },
+    { wasm: `${address}/streamed`, model },
     { wasm: fetch(`${address}/wasm`), model: fetch(`${address}/model`) },
   ]) {
     assert.deepEqual((await Recognizer.load(given)).recognize(ARROW), expected);
