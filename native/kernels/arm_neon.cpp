@@ -155,7 +155,7 @@ struct RunningEpilogue {
         return vbslq_f32(vcltq_f32(x, high), x, high);
     }
 
-    inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, float32x4x2_t value) {
+    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, float32x4x2_t value) {
         const std::size_t at = position * job.filters + first + i;
         if (job.added != nullptr) {
             const float32x4x2_t added = load(job.added + at, count);
@@ -171,7 +171,7 @@ struct RunningEpilogue {
         if (job.real != nullptr) store(job.real + at, count, value);
     }
 
-    inline __attribute__((always_inline)) void end(std::size_t n) {
+    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
         for (std::size_t set = 0; set < signs(); ++set) {
@@ -182,22 +182,22 @@ struct RunningEpilogue {
     }
 };
 
-// Ends `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
 template <std::size_t Most, typename Value>
-inline __attribute__((always_inline)) void end_all(const Epilogue& job, std::size_t position, std::size_t first,
-                                                   std::size_t n, Value value) {
+inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
+                                                        std::size_t n, Value value) {
     RunningEpilogue<Most> running(job, position, first);
-    for (std::size_t i = 0; i < n; i += 8) running.take(i, n - i < 8 ? n - i : 8, value(i));
-    running.end(n);
+    for (std::size_t i = 0; i < n; i += 8) running.apply(i, n - i < 8 ? n - i : 8, value(i));
+    running.write_signs(n);
 }
 
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const auto value = [&](std::size_t i)
                            __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
     if (job.signs_count == 1) {
-        end_all<1>(job, position, first, n, value);
+        run_epilogue<1>(job, position, first, n, value);
     } else {
-        end_all<kMostSigns>(job, position, first, n, value);
+        run_epilogue<kMostSigns>(job, position, first, n, value);
     }
 }
 
@@ -214,7 +214,7 @@ inline float32x4_t scaled(const Job& job, std::size_t filter, float32x4_t x, flo
 // A byte that was looked up holds two counts of up to 4, so two of them add up without a carry from one to the other.
 // (Three would too, but take more registers than there are.) `both` is the sum of all such bytes, modulo 256, and
 // `second` the sum of their upper halves, so that the first position's count is both - 16 second. Both counts stay
-// below 256 for 31 bytes of weights, two groups of 4 channels each; then they move on to 16 bits.
+// below 256 for 31 bytes of weights, two nibbles each; then they move on to 16 bits.
 template <int Pairs, int Quarters>
 struct Tile {
     static constexpr std::size_t kMost = 31;
@@ -234,7 +234,7 @@ struct Tile {
         widen();
     }
 
-    // Goes through a list of positions where `Lines` times two groups stand; returns where the weights for them end.
+    // Goes through a list of positions where `Lines` times two nibbles stand; returns where the weights for them end.
     template <int Lines>
     const std::uint8_t* lut_all(const std::uint16_t* const* taps, const std::uint32_t* offsets, std::size_t count,
                                 const std::uint8_t* weights, std::size_t& room) {
@@ -257,7 +257,7 @@ struct Tile {
         }
     }
 
-    // Adds the counts of `times` times `Lines` times two groups of 4 channels.
+    // Adds the counts of `times` times `Lines` times two nibbles.
     template <int Lines>
     inline __attribute__((always_inline)) void accumulate(const std::uint16_t* const* taps,
                                                           const std::uint32_t* offsets, const std::uint8_t* weights,
@@ -310,14 +310,14 @@ struct Tile {
 };
 
 template <std::size_t Most>
-void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
     const int16x8_t base = vdupq_n_s16(job.bases[position]);
     const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    end_all<Most>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    run_epilogue<Most>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
         const int16x8_t dots = vsubq_s16(base, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
         const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
         const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(dots));
-        const std::size_t filter = job.first + i;
+        const std::size_t filter = job.first_filter + i;
         return float32x4x2_t{{scaled(job, filter, low, sum), scaled(job, filter + 4, high, sum)}};
     });
 }
@@ -328,14 +328,15 @@ void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n) {
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        const auto end_position = job.epilogue->signs_count == 1 ? end_counts<1> : end_counts<kMostSigns>;
-        end_position(job, pair->first, n, counts[0]);
-        if (pair->second != pair->first) end_position(job, pair->second, n, counts[1]);
+        const auto epilogue_at =
+            job.epilogue->signs_count == 1 ? epilogue_of_counts<1> : epilogue_of_counts<kMostSigns>;
+        epilogue_at(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) epilogue_at(job, pair->second, n, counts[1]);
     }
 }
 
 void lut_conv(const LutConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     std::size_t pair = 0;
     if (n <= 32) {
         for (; pair + 4 <= job.pair_count; pair += 4) run_tile<4, 2>(job, job.pairs + pair, n);
@@ -381,9 +382,9 @@ void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8
             for (int p = 0; p < Positions; ++p) {
                 for (int q = 0; q < 4; ++q) part[p][q] = vdupq_n_f32(0);
             }
-            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
                 uint8x16_t sums[Positions];
-                for (int p = 0; p < Positions; ++p) sums[p] = vreinterpretq_u8_f32(vld1q_f32(taps[p] + 4 * group));
+                for (int p = 0; p < Positions; ++p) sums[p] = vreinterpretq_u8_f32(vld1q_f32(taps[p] + 4 * triple));
                 const uint8x16_t once = vandq_u8(vld1q_u8(patterns), vdupq_n_u8(0x83));
                 const uint8x16x2_t twice = vzipq_u8(once, once);
 #pragma GCC unroll 4
@@ -417,16 +418,17 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
     }
     for (int p = 0; p < Positions; ++p, ++position) {
         const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : job.sums[position]);
-        end_all<kMostSigns>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
-            const std::size_t filter = job.first + i;
-            return float32x4x2_t{{scaled(job, filter, vld1q_f32(totals[p] + i), sum),
-                                  scaled(job, filter + 4, vld1q_f32(totals[p] + i + 4), sum)}};
-        });
+        run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
+                                 [&](std::size_t i) __attribute__((always_inline)) {
+                                     const std::size_t filter = job.first_filter + i;
+                                     return float32x4x2_t{{scaled(job, filter, vld1q_f32(totals[p] + i), sum),
+                                                           scaled(job, filter + 4, vld1q_f32(totals[p] + i + 4), sum)}};
+                                 });
     }
 }
 
 void sum_conv(const SumConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + 4 <= end; position += 4) sum_conv_at<4>(job, position, n);

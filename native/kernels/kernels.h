@@ -40,10 +40,10 @@ struct SignArrays {
 
 constexpr std::size_t kMostSigns = 8;
 
-// What becomes of a convolution's numbers before they are kept, from the plan to the kernel:
+// What is done with a convolution's numbers before they are written, from the plan to the kernel:
 //
 //     sum = number + added;  the first `early_signs` signs are taken of it
-//     value = after(activation(before(sum)));  the other signs are taken of that, and it is kept as `real`
+//     value = after(activation(before(sum)));  the other signs are taken of that, and it is written to `real`
 //
 // The plan fills in everything but `added`, `real` and `out`, which are a run's, and may leave arrays null; the kernels
 // get arrays that are filled up with zeros to a multiple of 64 filters, none of them null but those that say so.
@@ -61,22 +61,22 @@ struct Epilogue {
     float* real = nullptr;  // (positions, filters), or null
 };
 
-// Two positions that are done at once.
+// Two positions that are computed together.
 struct Pair {
-    std::uint32_t start;          // where their top left tap stands in the input
+    std::uint32_t start;          // where their top left tap is in the input
     std::uint32_t first, second;  // their numbers; the same if there is only one
 };
 
 // A convolution of signs by lookup tables, at some positions and for up to 64 filters.
 //
-// The input is paired: for each 4 channels of a position it has 16 (17 a + b), where a is the 4 bits there, and b those
-// that the pair's second position sees when its first sees a: that is where their row stands in a table. Padding has 16
-// for its bits.
+// It works on nibbles, the bits of 4 channels. The input is paired: for each nibble a of a position it has
+// 16 (17 a + b), where b is the nibble that the pair's second position sees when its first sees a. That is the offset
+// of their row in the table. Padding has 16 for its nibble.
 //
-// Groups of 4 channels that stand side by side are taken six at a time, what is left of them two at a time: `sixes` and
-// `twos` say where. The weights of 64 filters stand together, 64 bytes for two groups: a filter's byte has the first
-// group in its lower half and the second in its upper. Of each 32 filters, number i stands at byte 2 i, or, from 16 on,
-// at byte 2 (i - 16) + 1.
+// Nibbles that lie side by side are taken six at a time, what is left of them two at a time: `sixes` and `twos` say
+// where. The weights of 64 filters lie together, 64 bytes for two nibbles: a filter's byte has the first nibble in its
+// lower half and the second in its upper. Of each 32 filters, number i is at byte 2 i, or, from 16 on, at byte
+// 2 (i - 16) + 1.
 struct LutConvJob {
     const std::uint16_t* input;
     const Pair* pairs;
@@ -84,18 +84,18 @@ struct LutConvJob {
     const std::uint32_t *sixes, *twos;  // offsets from the top left tap
     std::size_t six_count, two_count;
     const std::uint8_t* weights;  // (3 six_count + two_count, 64), at a multiple of 32
-    std::size_t first;            // the first filter, a multiple of 64
+    std::size_t first_filter;     // a multiple of 64
     const float* scale;           // of all filters, then zeros up to a multiple of 64
     const float* offset;          // likewise, or null
     const float* bias;            // likewise, or null
-    const std::int16_t* bases;    // of each position: its dot product less twice its count of differing bits
+    const std::int16_t* bases;    // of each position: its dot products are base - 2 (count of differing bits)
     const std::int32_t* sums;     // of each position: the sum of its inputs; null if there is no offset
     const Epilogue* epilogue;
 };
 
 // A convolution of real numbers with one-bit weights, at some positions and for up to 64 filters.
 //
-// The input has, for each 3 channels x, y, z of a position, the sums (x + y) + z, (x - y) + z, (x + y) - z,
+// The input has, for each triple of channels x, y, z of a position, the sums (x + y) + z, (x - y) + z, (x + y) - z,
 // (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the highest
 // whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
 struct SumConvJob {
@@ -104,9 +104,9 @@ struct SumConvJob {
     std::size_t first_position, positions;
     const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
     std::size_t run_count;
-    std::size_t run_length;        // in groups of 3 channels
+    std::size_t run_length;        // in triples of channels
     const std::uint8_t* patterns;  // (blocks of 16 filters, runs * run_length, 16)
-    std::size_t first;             // the first filter, a multiple of 64
+    std::size_t first_filter;      // a multiple of 64
     const float* scale;            // of all filters, then zeros up to a multiple of 64
     const float* offset;           // likewise, or null
     const float* bias;             // likewise, or null
@@ -127,17 +127,17 @@ struct Kernels {
 
     void (*float_conv)(const FloatConvJob& job);
 
-    // Ends n <= 64 filters from `first` on, a multiple of 64, of a position.
+    // Runs the epilogue for n <= 64 filters of a position, from `first` on, a multiple of 64; `values` are theirs.
     void (*float_epilogue)(const Epilogue& epilogue, std::size_t position, std::size_t first, std::size_t n,
                            const float* values);
 
-    // Spreads bits to a byte for 4 of them; null, as what follows, where there are no tables.
+    // Spreads bits: a byte for each nibble. Null, like the next two, where the set has no lut_conv.
     void (*spread_bits)(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out);
     // out = 16 (17 a + b).
     void (*pair_nibbles)(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out);
     void (*lut_conv)(const LutConvJob& job);
 
-    // Makes the four sums of each 3 channels, the last ones filled up with zeros.
+    // Makes the four sums of each triple of channels, the last one filled up with zeros.
     void (*make_sums)(const float* x, std::size_t channels, float* out);
     void (*sum_conv)(const SumConvJob& job);
 

@@ -98,8 +98,8 @@ float sum_conv_of(const SumConvJob& job, const float* taps, const std::uint8_t* 
         for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
             const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
             float part = 0;
-            for (std::size_t group = from; group < to; ++group, patterns += 16) {
-                const float sum = sums[4 * group + (*patterns & 3)];
+            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
+                const float sum = sums[4 * triple + (*patterns & 3)];
                 part += *patterns < 128 ? sum : -sum;
             }
             total += part;
@@ -109,18 +109,19 @@ float sum_conv_of(const SumConvJob& job, const float* taps, const std::uint8_t* 
 }
 
 void sum_conv(const SumConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     const std::size_t block = job.run_count * job.run_length * 16;
     for (std::size_t i = 0; i < job.positions; ++i) {
         const std::size_t position = job.first_position + i;
         float values[64];
         for (std::size_t filter = 0; filter < n; ++filter) {
             const std::uint8_t* patterns = job.patterns + filter / 16 * block + filter % 16;
-            float value = job.scale[job.first + filter] * sum_conv_of(job, job.input + job.starts[position], patterns);
-            if (job.offset != nullptr) value = value + job.offset[job.first + filter] * job.sums[position];
-            values[filter] = job.bias == nullptr ? value : value + job.bias[job.first + filter];
+            float value =
+                job.scale[job.first_filter + filter] * sum_conv_of(job, job.input + job.starts[position], patterns);
+            if (job.offset != nullptr) value = value + job.offset[job.first_filter + filter] * job.sums[position];
+            values[filter] = job.bias == nullptr ? value : value + job.bias[job.first_filter + filter];
         }
-        float_epilogue(*job.epilogue, position, job.first, n, values);
+        float_epilogue(*job.epilogue, position, job.first_filter, n, values);
     }
 }
 

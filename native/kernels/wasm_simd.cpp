@@ -164,7 +164,7 @@ struct RunningEpilogue {
         return wasm_f32x4_pmin(wasm_f32x4_splat(job.high), wasm_f32x4_pmax(wasm_f32x4_splat(job.low), x));
     }
 
-    inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, Eight value) {
+    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, Eight value) {
         const std::size_t at = position * job.filters + first + i;
         if (job.added != nullptr) {
             const Eight added = load(job.added + at, count);
@@ -180,7 +180,7 @@ struct RunningEpilogue {
         if (job.real != nullptr) store(job.real + at, count, value);
     }
 
-    inline __attribute__((always_inline)) void end(std::size_t n) {
+    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
         for (std::size_t set = 0; set < signs(); ++set) {
@@ -191,24 +191,24 @@ struct RunningEpilogue {
     }
 };
 
-// Ends `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
 template <std::size_t Most, typename Value>
-inline __attribute__((always_inline)) void end_all(const Epilogue& job, std::size_t position, std::size_t first,
-                                                   std::size_t n, Value value) {
+inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
+                                                        std::size_t n, Value value) {
     RunningEpilogue<Most> running(job, position, first);
     std::size_t i = 0;
-    for (; i + 8 <= n; i += 8) running.take(i, 8, value(i));
-    if (i < n) running.take(i, n - i, value(i));
-    running.end(n);
+    for (; i + 8 <= n; i += 8) running.apply(i, 8, value(i));
+    if (i < n) running.apply(i, n - i, value(i));
+    running.write_signs(n);
 }
 
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const auto value = [&](std::size_t i)
                            __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
     if (job.signs_count == 1) {
-        end_all<1>(job, position, first, n, value);
+        run_epilogue<1>(job, position, first, n, value);
     } else {
-        end_all<kMostSigns>(job, position, first, n, value);
+        run_epilogue<kMostSigns>(job, position, first, n, value);
     }
 }
 
@@ -224,7 +224,7 @@ inline v128_t scaled(const Job& job, std::size_t filter, v128_t x, v128_t sum) {
 //
 // A byte that was looked up holds two counts of up to 4, so three of them add up without a carry from one to the other.
 // `both` is the sum of all such bytes, modulo 256, and `second` the sum of their upper halves, so that the first
-// position's count is both - 16 second. Both counts stay below 256 for 63 groups of 4 channels; then they move on to 16
+// position's count is both - 16 second. Both counts stay below 256 for 63 nibbles; then they move on to 16
 // bits.
 template <int Pairs, int Quarters>
 struct Tile {
@@ -240,8 +240,8 @@ struct Tile {
         const std::uint8_t* weights = job.weights + 16 * from;
         std::size_t pending = 0;
         bool is_first = true;
-        const auto make_room = [&](std::size_t groups) {
-            if (pending + groups <= kMost) return;
+        const auto make_room = [&](std::size_t nibbles) {
+            if (pending + nibbles <= kMost) return;
             widen(from, is_first);
             is_first = false;
             pending = 0;
@@ -269,8 +269,8 @@ struct Tile {
         }
     }
 
-    // Adds the counts of `times` times `Groups` groups of 4 channels, `Part` at a time.
-    template <int Groups, int Part>
+    // Adds the counts of `times` times `Nibbles` nibbles, `Part` at a time.
+    template <int Nibbles, int Part>
     inline __attribute__((always_inline)) void accumulate(const std::uint16_t* const* taps,
                                                           const std::uint32_t* offsets, const std::uint8_t* weights,
                                                           std::size_t times) {
@@ -278,27 +278,27 @@ struct Tile {
         v128_t all[Pairs][Quarters], upper[Pairs][Quarters];
         std::memcpy(all, both, sizeof all);
         std::memcpy(upper, second, sizeof upper);
-        for (; times != 0; --times, ++offsets, weights += 32 * Groups) {
+        for (; times != 0; --times, ++offsets, weights += 32 * Nibbles) {
             const std::uint16_t* at[Pairs];
             for (int p = 0; p < Pairs; ++p) at[p] = taps[p] + *offsets;
 #pragma GCC unroll 2
-            for (int start = 0; start < Groups; start += Part) {
+            for (int start = 0; start < Nibbles; start += Part) {
                 v128_t part[Pairs][Quarters];
 #pragma GCC unroll 3
-                for (int group = start; group < start + Part; ++group) {
-                    v128_t nibble[Quarters];
+                for (int nibble = start; nibble < start + Part; ++nibble) {
+                    v128_t weight[Quarters];
 #pragma GCC unroll 4
                     for (int q = 0; q < Quarters; ++q) {
-                        const v128_t byte = wasm_v128_load(weights + group / 2 * 64 + 16 * q);
-                        nibble[q] = wasm_v128_and(group % 2 == 0 ? byte : wasm_u16x8_shr(byte, 4), low);
+                        const v128_t byte = wasm_v128_load(weights + nibble / 2 * 64 + 16 * q);
+                        weight[q] = wasm_v128_and(nibble % 2 == 0 ? byte : wasm_u16x8_shr(byte, 4), low);
                     }
 #pragma GCC unroll 4
                     for (int p = 0; p < Pairs; ++p) {
-                        const v128_t table = wasm_v128_load(&kTables.rows[0][0] + at[p][group]);
+                        const v128_t table = wasm_v128_load(&kTables.rows[0][0] + at[p][nibble]);
 #pragma GCC unroll 4
                         for (int q = 0; q < Quarters; ++q) {
-                            const v128_t found = wasm_i8x16_swizzle(table, nibble[q]);
-                            part[p][q] = group == start ? found : wasm_i8x16_add(part[p][q], found);
+                            const v128_t found = wasm_i8x16_swizzle(table, weight[q]);
+                            part[p][q] = nibble == start ? found : wasm_i8x16_add(part[p][q], found);
                         }
                     }
                 }
@@ -340,14 +340,14 @@ struct Tile {
 };
 
 template <std::size_t Most>
-void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
     const v128_t base = wasm_i16x8_splat(job.bases[position]);
     const v128_t sum = wasm_f32x4_splat(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    end_all<Most>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    run_epilogue<Most>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
         const v128_t dots = wasm_i16x8_sub(base, wasm_i16x8_shl(wasm_v128_load(counts + i), 1));
         const v128_t low = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(dots));
         const v128_t high = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_high_i16x8(dots));
-        const std::size_t filter = job.first + i;
+        const std::size_t filter = job.first_filter + i;
         return Eight{{scaled(job, filter, low, sum), scaled(job, filter + 4, high, sum)}};
     });
 }
@@ -363,14 +363,15 @@ void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n) {
     }
     const std::uint16_t (*found)[64] = counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, found += 2) {
-        const auto end_position = job.epilogue->signs_count == 1 ? end_counts<1> : end_counts<kMostSigns>;
-        end_position(job, pair->first, n, found[0]);
-        if (pair->second != pair->first) end_position(job, pair->second, n, found[1]);
+        const auto epilogue_at =
+            job.epilogue->signs_count == 1 ? epilogue_of_counts<1> : epilogue_of_counts<kMostSigns>;
+        epilogue_at(job, pair->first, n, found[0]);
+        if (pair->second != pair->first) epilogue_at(job, pair->second, n, found[1]);
     }
 }
 
 void lut_conv(const LutConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     std::size_t pair = 0;
     for (; pair + 2 <= job.pair_count; pair += 2) run_tile<2>(job, job.pairs + pair, n);
     if (pair < job.pair_count) run_tile<1>(job, job.pairs + pair, n);
@@ -403,9 +404,9 @@ void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8
             for (int p = 0; p < Positions; ++p) {
                 for (int q = 0; q < 4; ++q) part[p][q] = wasm_f32x4_splat(0);
             }
-            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
                 v128_t sums[Positions];
-                for (int p = 0; p < Positions; ++p) sums[p] = wasm_v128_load(taps[p] + 4 * group);
+                for (int p = 0; p < Positions; ++p) sums[p] = wasm_v128_load(taps[p] + 4 * triple);
 #pragma GCC unroll 4
                 for (int q = 0; q < 4; ++q) {
                     const v128_t four = wasm_i8x16_swizzle(wasm_v128_load32_zero(patterns + 4 * q), four_times);
@@ -437,16 +438,17 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
     }
     for (int p = 0; p < Positions; ++p, ++position) {
         const v128_t sum = wasm_f32x4_splat(job.offset == nullptr ? 0.0f : job.sums[position]);
-        end_all<kMostSigns>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
-            const std::size_t filter = job.first + i;
-            return Eight{{scaled(job, filter, wasm_v128_load(totals[p] + i), sum),
-                          scaled(job, filter + 4, wasm_v128_load(totals[p] + i + 4), sum)}};
-        });
+        run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
+                                 [&](std::size_t i) __attribute__((always_inline)) {
+                                     const std::size_t filter = job.first_filter + i;
+                                     return Eight{{scaled(job, filter, wasm_v128_load(totals[p] + i), sum),
+                                                   scaled(job, filter + 4, wasm_v128_load(totals[p] + i + 4), sum)}};
+                                 });
     }
 }
 
 void sum_conv(const SumConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + 2 <= end; position += 2) sum_conv_at<2>(job, position, n);

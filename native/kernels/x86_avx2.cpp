@@ -1,9 +1,10 @@
 // For x86 processors with AVX2. Only what is here is compiled for them, so nothing here is a template or an inline
 // function that other files could come to share.
 //
-// The tables: `vpshufb` looks 32 bytes up in a table of 16. For 4 channels at two positions, with bits a and b, the
-// table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 32 filters are what is
-// looked up: 256 products in one instruction. Padding counts 2, which is no difference on balance.
+// A convolution of signs (`lut_conv`, docs/kernels.md): `vpshufb` looks 32 bytes up in a table of 16. For a nibble, 4
+// channels, at two positions, with bits a and b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15,
+// and the nibbles of 32 filters' weights are looked up in it: 256 products in one instruction. A padded nibble counts 2
+// differing bits, half of its 4, so that it adds nothing to the dot product.
 #include <immintrin.h>
 
 #include <cstring>
@@ -31,7 +32,7 @@ void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t ch
     }
 }
 
-// As the portable one, with a part's sums of 8 * `Eights` filters in registers.
+// As the portable one, for 8 * `Eights` filters from `first` on; the sums of a part are in registers.
 template <int Eights>
 void float_conv_block(const FloatConvJob& job, std::size_t first) {
     float* sums = job.sums + first;
@@ -97,7 +98,7 @@ void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t coun
     for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
 }
 
-// The first `count` of 8 numbers; the others are 0, or stay as they are.
+// Reads the first `count` of 8 numbers; the others are 0.
 inline __m256 load(const float* numbers, std::size_t count) {
     if (count == 8) return _mm256_loadu_ps(numbers);
     alignas(32) float some[8] = {};
@@ -105,6 +106,7 @@ inline __m256 load(const float* numbers, std::size_t count) {
     return _mm256_load_ps(some);
 }
 
+// Writes the first `count` of 8 numbers.
 inline void store(float* numbers, std::size_t count, __m256 values) {
     if (count == 8) return _mm256_storeu_ps(numbers, values);
     alignas(32) float some[8];
@@ -112,10 +114,11 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
-// What is known of an Epilogue when it is compiled: how many signs are taken of the sum and at the end, whether
-// something is added, whether real numbers are kept, and whether there are affines.
+// An epilogue whose kind is fixed at compile time, so that its branches are gone: how many signs are taken of the sum
+// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, and whether there are
+// affines. `AnyEpilogue` looks at all of this at run time.
 template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines>
-struct Known {
+struct FixedEpilogue {
     static constexpr bool kIsAny = false;
     static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
     static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
@@ -126,7 +129,8 @@ struct AnyEpilogue {
     static constexpr bool kAdds = true, kReal = true, kAffines = true;
 };
 
-// As the portable one, 8 filters at a time; the numbers are in registers.
+// An epilogue at work on one position: `apply` takes the numbers of 8 filters at a time, in registers, and collects
+// their signs, which `write_signs` writes.
 template <typename Kind>
 struct RunningEpilogue {
     static constexpr bool kIsAny = Kind::kIsAny;
@@ -161,7 +165,7 @@ struct RunningEpilogue {
         return _mm256_blendv_ps(below, value, _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ));
     }
 
-    inline __attribute__((always_inline)) void take(std::size_t i, std::size_t count, __m256 value) {
+    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, __m256 value) {
         const std::size_t at = position * job.filters + first + i;
         if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
             value = _mm256_add_ps(value, load(job.added + at, count));
@@ -174,7 +178,7 @@ struct RunningEpilogue {
         if (Kind::kReal && (!kIsAny || job.real != nullptr)) store(job.real + at, count, value);
     }
 
-    inline __attribute__((always_inline)) void end(std::size_t n) {
+    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
         const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
         const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
         for (std::size_t set = 0; set < signs(); ++set) {
@@ -185,23 +189,24 @@ struct RunningEpilogue {
     }
 };
 
-// Ends `n` filters from `first` on, whose numbers `value(i)` gives, 8 at a time.
+// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
 template <typename Kind, typename Value>
-inline __attribute__((always_inline)) void end_all(const Epilogue& job, std::size_t position, std::size_t first,
-                                                   std::size_t n, Value value) {
+inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
+                                                        std::size_t n, Value value) {
     RunningEpilogue<Kind> running(job, position, first);
     if (n == 64) {
 #pragma GCC unroll 8
-        for (std::size_t i = 0; i < 64; i += 8) running.take(i, 8, value(i));
+        for (std::size_t i = 0; i < 64; i += 8) running.apply(i, 8, value(i));
     } else {
-        for (std::size_t i = 0; i < n; i += 8) running.take(i, n - i < 8 ? n - i : 8, value(i));
+        for (std::size_t i = 0; i < n; i += 8) running.apply(i, n - i < 8 ? n - i : 8, value(i));
     }
-    running.end(n);
+    running.write_signs(n);
 }
 
 template <typename Kind>
-void end_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    end_all<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n,
+                        const float* values) {
+    run_epilogue<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
         return load(values + i, n - i < 8 ? n - i : 8);
     });
 }
@@ -209,9 +214,9 @@ void end_values(const Epilogue& job, std::size_t position, std::size_t first, st
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
     if (job.signs_count == 0 && job.added == nullptr && !has_affines) {
-        end_values<Known<0, 0, false, true, false>>(job, position, first, n, values);
+        epilogue_of_values<FixedEpilogue<0, 0, false, true, false>>(job, position, first, n, values);
     } else {
-        end_values<AnyEpilogue>(job, position, first, n, values);
+        epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
     }
 }
 
@@ -220,11 +225,11 @@ inline __m256i table_at(std::uint16_t offset) {
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(row)));
 }
 
-// The counts of `Pairs` pairs of positions and 32 * `Halves` filters.
+// Counts the differing bits of `Pairs` pairs of positions and 32 * `Halves` filters.
 //
 // A byte that was looked up holds two counts of up to 4, so three of them add up without a carry from one to the other.
 // `both` is the sum of all such bytes, modulo 256, and `second` the sum of their upper halves, so that the first
-// position's count is both - 16 second. Both counts stay below 256 for 63 groups of 4 channels; then they move on to 16
+// position's count is both - 16 second. Both counts stay below 256 for 63 nibbles; then they move on to 16
 // bits.
 template <int Pairs, int Halves>
 struct Tile {
@@ -240,8 +245,8 @@ struct Tile {
         const std::uint8_t* weights = job.weights;
         std::size_t pending = 0;
         bool is_first = true;
-        const auto make_room = [&](std::size_t groups) {
-            if (pending + groups <= kMost) return;
+        const auto make_room = [&](std::size_t nibbles) {
+            if (pending + nibbles <= kMost) return;
             widen(is_first);
             is_first = false;
             pending = 0;
@@ -269,8 +274,8 @@ struct Tile {
         }
     }
 
-    // Adds the counts of `times` times `Groups` groups of 4 channels, `Part` at a time.
-    template <int Groups, int Part>
+    // Adds the counts of `times` times `Nibbles` nibbles, `Part` at a time.
+    template <int Nibbles, int Part>
     inline __attribute__((always_inline)) void accumulate(const std::uint16_t* const* taps,
                                                           const std::uint32_t* offsets, const std::uint8_t* weights,
                                                           std::size_t times) {
@@ -278,26 +283,26 @@ struct Tile {
         __m256i all[Pairs][Halves], upper[Pairs][Halves];
         std::memcpy(all, both, sizeof all);
         std::memcpy(upper, second, sizeof upper);
-        for (; times != 0; --times, ++offsets, weights += 32 * Groups) {
+        for (; times != 0; --times, ++offsets, weights += 32 * Nibbles) {
             const std::uint16_t* at[Pairs];
             for (int p = 0; p < Pairs; ++p) at[p] = taps[p] + *offsets;
 #pragma GCC unroll 2
-            for (int start = 0; start < Groups; start += Part) {
+            for (int start = 0; start < Nibbles; start += Part) {
                 __m256i part[Pairs][Halves];
 #pragma GCC unroll 3
-                for (int group = start; group < start + Part; ++group) {
-                    __m256i nibble[Halves];
+                for (int nibble = start; nibble < start + Part; ++nibble) {
+                    __m256i weight[Halves];
                     for (int h = 0; h < Halves; ++h) {
                         const __m256i byte =
-                            _mm256_load_si256(reinterpret_cast<const __m256i*>(weights) + group / 2 * 2 + h);
-                        nibble[h] = _mm256_and_si256(group % 2 == 0 ? byte : _mm256_srli_epi16(byte, 4), low);
+                            _mm256_load_si256(reinterpret_cast<const __m256i*>(weights) + nibble / 2 * 2 + h);
+                        weight[h] = _mm256_and_si256(nibble % 2 == 0 ? byte : _mm256_srli_epi16(byte, 4), low);
                     }
 #pragma GCC unroll 4
                     for (int p = 0; p < Pairs; ++p) {
-                        const __m256i table = table_at(at[p][group]);
+                        const __m256i table = table_at(at[p][nibble]);
                         for (int h = 0; h < Halves; ++h) {
-                            const __m256i found = _mm256_shuffle_epi8(table, nibble[h]);
-                            part[p][h] = group == start ? found : _mm256_add_epi8(part[p][h], found);
+                            const __m256i found = _mm256_shuffle_epi8(table, weight[h]);
+                            part[p][h] = nibble == start ? found : _mm256_add_epi8(part[p][h], found);
                         }
                     }
                 }
@@ -339,13 +344,13 @@ struct Tile {
 
 // scale (s . x) + offset sum(x) + bias of one position and up to 64 filters, each step rounded.
 template <typename Kind>
-void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
     const __m128i base = _mm_set1_epi16(job.bases[position]);
     const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    end_all<Kind>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
+    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
         const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
         const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
-        const std::size_t filter = job.first + i;
+        const std::size_t filter = job.first_filter + i;
         __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots));
         value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), value);
         if (job.offset != nullptr) {
@@ -356,48 +361,54 @@ void end_counts(const LutConvJob& job, std::size_t position, std::size_t n, cons
     });
 }
 
-using EndCounts = void (*)(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts);
+using CountsEpilogue = void (*)(const LutConvJob& job, std::size_t position, std::size_t n,
+                                const std::uint16_t* counts);
 
-// One for each kind of block that networks have; RPReLU is two affines with an activation between them.
-EndCounts choose_epilogue(const Epilogue& epilogue) {
+// Fixed epilogues for the blocks that networks have; RPReLU is two affines with an activation between them.
+CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
     const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
     const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
     if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
-        if (!adds || !real || early + late > 1) return end_counts<AnyEpilogue>;
-        if (early == 1) return end_counts<Known<1, 0, true, true, true>>;
-        return late == 1 ? end_counts<Known<0, 1, true, true, true>> : end_counts<Known<0, 0, true, true, true>>;
+        if (!adds || !real || early + late > 1) return epilogue_of_counts<AnyEpilogue>;
+        if (early == 1) return epilogue_of_counts<FixedEpilogue<1, 0, true, true, true>>;
+        return late == 1 ? epilogue_of_counts<FixedEpilogue<0, 1, true, true, true>>
+                         : epilogue_of_counts<FixedEpilogue<0, 0, true, true, true>>;
     }
     if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 1) {
-        return end_counts<AnyEpilogue>;
+        return epilogue_of_counts<AnyEpilogue>;
     }
     if (early == 0) {
-        return adds ? end_counts<Known<0, 0, true, true, false>> : end_counts<Known<0, 0, false, true, false>>;
+        return adds ? epilogue_of_counts<FixedEpilogue<0, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<0, 0, false, true, false>>;
     }
-    if (adds) return real ? end_counts<Known<1, 0, true, true, false>> : end_counts<Known<1, 0, true, false, false>>;
-    return real ? end_counts<Known<1, 0, false, true, false>> : end_counts<Known<1, 0, false, false, false>>;
+    if (adds)
+        return real ? epilogue_of_counts<FixedEpilogue<1, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<1, 0, true, false, false>>;
+    return real ? epilogue_of_counts<FixedEpilogue<1, 0, false, true, false>>
+                : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
 }
 
 template <int Pairs, int Halves>
-void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n, EndCounts end_position) {
+void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n, CountsEpilogue epilogue_at) {
     Tile<Pairs, Halves> tile;
     tile.run(job, pairs);
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
-        end_position(job, pair->first, n, counts[0]);
-        if (pair->second != pair->first) end_position(job, pair->second, n, counts[1]);
+        epilogue_at(job, pair->first, n, counts[0]);
+        if (pair->second != pair->first) epilogue_at(job, pair->second, n, counts[1]);
     }
 }
 
 void lut_conv(const LutConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
-    const EndCounts end_position = choose_epilogue(*job.epilogue);
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
     const Pair *pair = job.pairs, *end = job.pairs + job.pair_count;
     if (n <= 32) {
-        for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, end_position);
-        for (; pair != end; ++pair) run_tile<1, 1>(job, pair, n, end_position);
+        for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, epilogue_at);
+        for (; pair != end; ++pair) run_tile<1, 1>(job, pair, n, epilogue_at);
     } else {
-        for (; end - pair >= 2; pair += 2) run_tile<2, 2>(job, pair, n, end_position);
-        for (; pair != end; ++pair) run_tile<1, 2>(job, pair, n, end_position);
+        for (; end - pair >= 2; pair += 2) run_tile<2, 2>(job, pair, n, epilogue_at);
+        for (; pair != end; ++pair) run_tile<1, 2>(job, pair, n, epilogue_at);
     }
 }
 
@@ -426,7 +437,7 @@ void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8
             const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
             __m256 part[Positions][2];
             for (int p = 0; p < Positions; ++p) part[p][0] = part[p][1] = _mm256_setzero_ps();
-            for (std::size_t group = from; group < to; ++group, patterns += 16) {
+            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
                 __m256i which[2];
                 __m256 minus[2];
                 for (int h = 0; h < 2; ++h) {
@@ -436,7 +447,7 @@ void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8
                 }
 #pragma GCC unroll 4
                 for (int p = 0; p < Positions; ++p) {
-                    const __m256 sums = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(taps[p] + 4 * group));
+                    const __m256 sums = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(taps[p] + 4 * triple));
                     for (int h = 0; h < 2; ++h) {
                         const __m256 sum = _mm256_xor_ps(_mm256_permutevar_ps(sums, which[h]), minus[h]);
                         part[p][h] = _mm256_add_ps(part[p][h], sum);
@@ -455,7 +466,7 @@ void sum_conv_tile(const SumConvJob& job, std::size_t position, const std::uint8
 
 template <int Positions>
 void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
-    alignas(32) float totals[Positions][64];
+    alignas(32) float totals[Positions][64];  // a tile fills 16 columns of it
     const std::size_t block = job.run_count * job.run_length * 16;
     for (std::size_t i = 0; i < n; i += 16) {
         sum_conv_tile<Positions>(job, position, job.patterns + i / 16 * block,
@@ -463,19 +474,20 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
     }
     for (int p = 0; p < Positions; ++p, ++position) {
         const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
-        end_all<AnyEpilogue>(*job.epilogue, position, job.first, n, [&](std::size_t i) __attribute__((always_inline)) {
-            const std::size_t filter = job.first + i;
-            __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
-            if (job.offset != nullptr) {
-                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-            }
-            return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-        });
+        run_epilogue<AnyEpilogue>(
+            *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+                const std::size_t filter = job.first_filter + i;
+                __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
+                if (job.offset != nullptr) {
+                    value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
+                }
+                return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+            });
     }
 }
 
 void sum_conv(const SumConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first < 64 ? job.epilogue->filters - job.first : 64;
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + 4 <= end; position += 4) sum_conv_at<4>(job, position, n);

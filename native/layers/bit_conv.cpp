@@ -12,29 +12,30 @@ namespace {
 // A convolution of signs: scale (s . x) + offset sum(x) + bias, both sums counted in bits.
 class BitConv : public Layer {
    public:
-    static std::uint64_t bytes(const Convolution& of) {
-        return of.filters * of.window.taps() * ((of.group_channels() + 63) / 64) * sizeof(std::uint64_t) +
-               3 * of.filters * sizeof(float);
+    static std::uint64_t bytes(const Convolution& convolution) {
+        return convolution.filters * convolution.window.taps() * ((convolution.group_channels() + 63) / 64) *
+                   sizeof(std::uint64_t) +
+               3 * convolution.filters * sizeof(float);
     }
 
-    BitConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
+    BitConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
         : kernels_(kernels),
-          shape_(of),
-          channels_(of.group_channels()),
+          convolution_(convolution),
+          channels_(convolution.group_channels()),
           words_((channels_ + 63) / 64),
-          taps_(static_cast<std::size_t>(of.window.taps())),
-          bits_(of.filters * taps_ * words_),
-          scale_(of.scale, of.scale + of.filters),
+          taps_(static_cast<std::size_t>(convolution.window.taps())),
+          bits_(convolution.filters * taps_ * words_),
+          scale_(convolution.scale, convolution.scale + convolution.filters),
           epilogue_(epilogue) {
-        pack(of.bits);
-        if (of.offset != nullptr) offset_.assign(of.offset, of.offset + of.filters);
-        if (of.bias != nullptr) bias_.assign(of.bias, of.bias + of.filters);
+        pack(convolution.bits);
+        if (convolution.offset != nullptr) offset_.assign(convolution.offset, convolution.offset + convolution.filters);
+        if (convolution.bias != nullptr) bias_.assign(convolution.bias, convolution.bias + convolution.filters);
     }
 
-    std::uint64_t pieces() const override { return shape_.window.height.positions; }
+    std::uint64_t pieces() const override { return convolution_.window.height.positions; }
     double work() const override {
-        const double gathered = static_cast<double>(shape_.window.positions()) * static_cast<double>(taps_);
-        return shape_.multiply_adds() + gathered * static_cast<double>(shape_.input.channels);
+        const double gathered = static_cast<double>(convolution_.window.positions()) * static_cast<double>(taps_);
+        return convolution_.multiply_adds() + gathered * static_cast<double>(convolution_.input.channels);
     }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
@@ -47,19 +48,20 @@ class BitConv : public Layer {
         Carver carver(job.scratch);
         const auto [taps, values] = carve(carver);
         const Epilogue epilogue = epilogue_.bind(job);
-        const std::size_t group_filters = shape_.filters / shape_.groups, columns = shape_.window.width.positions;
+        const std::size_t group_filters = convolution_.filters / convolution_.groups,
+                          columns = convolution_.window.width.positions;
         const std::uint64_t group_work = taps_ * (channels_ / 8 + words_ * group_filters) + 1;
         std::size_t position = job.from * columns;
         for (std::size_t row = job.from; row < job.to; ++row) {
             for (std::size_t column = 0; column < columns; ++column, ++position) {
-                for (std::size_t group = 0; group < shape_.groups; ++group) {
+                for (std::size_t group = 0; group < convolution_.groups; ++group) {
                     if (job.is_stopped(group_work)) return;
                     const Seen seen = gather(x, row, column, group, taps);
                     for (std::size_t i = group * group_filters; i < (group + 1) * group_filters; ++i) {
                         values[i] = value(i, seen, taps);
                     }
                 }
-                end_position(kernels_, epilogue, position, values);
+                run_epilogue(kernels_, epilogue, position, values);
             }
         }
     }
@@ -72,13 +74,13 @@ class BitConv : public Layer {
     };
     Scratch carve(Carver& carver) const {
         return {carver.take<std::uint64_t>(std::uint64_t{taps_} * words_),
-                carver.take<float>((shape_.filters + 63) / 64 * 64)};
+                carver.take<float>((convolution_.filters + 63) / 64 * 64)};
     }
 
     // A filter's bits, the channels of each tap in whole words. Where channels are whole bytes, bytes are copied.
     void pack(const std::uint8_t* bits) {
         const std::size_t row = (taps_ * channels_ + 7) / 8;
-        for (std::size_t filter = 0; filter < shape_.filters; ++filter, bits += row) {
+        for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
             for (std::size_t tap = 0; tap < taps_; ++tap) {
                 std::uint64_t* words = bits_.data() + (filter * taps_ + tap) * words_;
                 if (channels_ % 8 == 0) {
@@ -103,11 +105,11 @@ class BitConv : public Layer {
 
     Seen gather(const std::uint64_t* x, std::size_t row, std::size_t column, std::size_t group,
                 std::uint64_t* taps) const {
-        const auto& [height, width] = shape_.window;
-        const Shape& input = shape_.input;
+        const auto& [height, width] = convolution_.window;
+        const Shape& input = convolution_.input;
         const std::size_t top = height.first(row), bottom = height.end(row);
         const std::size_t left = width.first(column), right = width.end(column);
-        if (shape_.pads_with_ones) {
+        if (convolution_.pads_with_ones) {
             for (std::size_t tap = 0; tap < taps_; ++tap) fill_with_ones(taps + tap * words_);
         }
         for (std::size_t i = top; i < bottom; ++i) {
@@ -117,7 +119,7 @@ class BitConv : public Layer {
             }
         }
         Seen seen{top, bottom, left, right, 0, 0};
-        if (shape_.pads_with_ones) seen = {0, height.kernel, 0, width.kernel, 0, 0};
+        if (convolution_.pads_with_ones) seen = {0, height.kernel, 0, width.kernel, 0, 0};
         const std::uint64_t none[1] = {0};
         std::int64_t ones = 0;
         for (std::size_t i = seen.top; i < seen.bottom; ++i) {
@@ -138,7 +140,7 @@ class BitConv : public Layer {
 
     // The signs of one group of channels at a position, from the first bit on.
     void copy_group(const std::uint64_t* position, std::size_t group, std::uint64_t* tap) const {
-        if (shape_.groups == 1) {
+        if (convolution_.groups == 1) {
             std::copy(position, position + words_, tap);
             return;
         }
@@ -152,7 +154,7 @@ class BitConv : public Layer {
 
     float value(std::size_t filter, const Seen& seen, const std::uint64_t* taps) const {
         const std::uint64_t* bits = bits_.data() + filter * taps_ * words_;
-        const std::size_t kernel = shape_.window.width.kernel;
+        const std::size_t kernel = convolution_.window.width.kernel;
         std::int64_t differences = 0;
         if (seen.left == 0 && seen.right == kernel) {
             const std::size_t from = seen.top * kernel * words_;
@@ -170,7 +172,7 @@ class BitConv : public Layer {
     }
 
     const Kernels& kernels_;
-    Convolution shape_;                    // its arrays are not looked at any more
+    Convolution convolution_;              // but for its arrays, which are not kept
     std::size_t channels_, words_, taps_;  // of a group; of a tap; of a filter
     std::vector<std::uint64_t> bits_;      // (filters, taps, words)
     std::vector<float> scale_, offset_, bias_;

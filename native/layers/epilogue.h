@@ -32,8 +32,8 @@ class EpilogueArrays {
     std::vector<std::uint8_t> bytes_;
 };
 
-// Ends all filters of a position.
-inline void end_position(const Kernels& kernels, const Epilogue& epilogue, std::size_t position, const float* values) {
+// Runs the epilogue for all filters of a position.
+inline void run_epilogue(const Kernels& kernels, const Epilogue& epilogue, std::size_t position, const float* values) {
     for (std::size_t first = 0; first < epilogue.filters; first += 64) {
         const std::size_t n = epilogue.filters - first < 64 ? epilogue.filters - first : 64;
         kernels.float_epilogue(epilogue, position, first, n, values + first);

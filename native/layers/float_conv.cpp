@@ -13,8 +13,8 @@ std::uint64_t filled_up(std::uint64_t filters) { return (filters + 63) / 64 * 64
 
 class PlainConv : public Layer {
    public:
-    PlainConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
-        : conv_(kernels, of), epilogue_(epilogue) {}
+    PlainConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
+        : conv_(kernels, convolution), epilogue_(epilogue) {}
 
     std::uint64_t pieces() const override { return conv_.rows(); }
     double work() const override { return conv_.work(); }
@@ -41,56 +41,58 @@ class PlainConv : public Layer {
 
 }  // namespace
 
-std::uint64_t FloatConv::bytes(const Convolution& of) {
-    return (of.filters * of.taps() + filled_up(of.filters)) * sizeof(float);
+std::uint64_t FloatConv::bytes(const Convolution& convolution) {
+    return (convolution.filters * convolution.taps() + filled_up(convolution.filters)) * sizeof(float);
 }
 
-FloatConv::FloatConv(const Kernels& kernels, const Convolution& of)
+FloatConv::FloatConv(const Kernels& kernels, const Convolution& convolution)
     : kernels_(kernels),
-      shape_(of),
-      weights_(of.filters * static_cast<std::size_t>(of.taps())),
-      bias_(static_cast<std::size_t>(filled_up(of.filters))) {
+      convolution_(convolution),
+      weights_(convolution.filters * static_cast<std::size_t>(convolution.taps())),
+      bias_(static_cast<std::size_t>(filled_up(convolution.filters))) {
     const std::size_t taps = most_terms(), row = (taps + 7) / 8;
-    for (std::size_t filter = 0; filter < of.filters; ++filter) {
+    for (std::size_t filter = 0; filter < convolution.filters; ++filter) {
         const std::size_t group = filter / group_filters();
         float* to = weights_.data() + group * taps * group_filters() + filter % group_filters();
         for (std::size_t i = 0; i < taps; ++i, to += group_filters()) {
-            if (of.bits == nullptr) {
-                *to = of.weight != nullptr ? of.weight[filter * taps + i]
-                                           : static_cast<float>(of.int8[filter * taps + i]) * of.scale[filter];
+            if (convolution.bits == nullptr) {
+                *to = convolution.weight != nullptr
+                          ? convolution.weight[filter * taps + i]
+                          : static_cast<float>(convolution.int8[filter * taps + i]) * convolution.scale[filter];
                 continue;
             }
-            const float value = bits_at(of.bits + filter * row, i, 1) != 0 ? of.scale[filter] : -of.scale[filter];
-            *to = of.offset == nullptr ? value : value + of.offset[filter];
+            const float value = bits_at(convolution.bits + filter * row, i, 1) != 0 ? convolution.scale[filter]
+                                                                                    : -convolution.scale[filter];
+            *to = convolution.offset == nullptr ? value : value + convolution.offset[filter];
         }
     }
-    if (of.bias != nullptr) std::copy(of.bias, of.bias + of.filters, bias_.begin());
+    if (convolution.bias != nullptr) std::copy(convolution.bias, convolution.bias + convolution.filters, bias_.begin());
 }
 
 // A row of windows looks for inked columns in all rows that it sees.
 double FloatConv::work() const {
-    const auto& [height, width] = shape_.window;
+    const auto& [height, width] = convolution_.window;
     const double looked_at = static_cast<double>(height.positions) * static_cast<double>(height.kernel) *
-                             static_cast<double>(shape_.input.width);
-    return shape_.multiply_adds() + looked_at + static_cast<double>(shape_.input.count());
+                             static_cast<double>(convolution_.input.width);
+    return convolution_.multiply_adds() + looked_at + static_cast<double>(convolution_.input.count());
 }
 
 FloatConv::Scratch FloatConv::carve(Carver& carver) const {
-    const std::uint64_t terms = shape_.taps();
-    const Shape& input = shape_.input;
+    const std::uint64_t terms = convolution_.taps();
+    const Shape& input = convolution_.input;
     return {carver.take<Term>(terms),
             carver.take<std::size_t>((terms + kPart - 1) / kPart),
-            carver.take<float>(filled_up(shape_.filters)),
+            carver.take<float>(filled_up(convolution_.filters)),
             carver.take<Ink>(input.count()),
-            carver.take<std::uint32_t>(input.positions() * shape_.groups + 1),
+            carver.take<std::uint32_t>(input.positions() * convolution_.groups + 1),
             carver.take<std::uint32_t>(input.width + 1)};
 }
 
 // Most of paper is blank, and a ReLU leaves much that is.
 bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Scratch& scratch) const {
-    const Axis& height = shape_.window.height;
-    const Shape& input = shape_.input;
-    const std::size_t group_channels = shape_.group_channels();
+    const Axis& height = convolution_.window.height;
+    const Shape& input = convolution_.input;
+    const std::size_t group_channels = convolution_.group_channels();
     std::size_t top = input.height, bottom = 0;
     for (std::size_t row = from; row < to; ++row) {
         if (height.first(row) == height.end(row)) continue;
@@ -103,8 +105,8 @@ bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Sc
         if (job.is_stopped(input.width * input.channels)) return false;
         for (std::size_t column = 0; column < input.width; ++column) {
             const std::size_t position = row * input.width + column;
-            for (std::size_t group = 0; group < shape_.groups; ++group) {
-                const std::size_t at = position * shape_.groups + group;
+            for (std::size_t group = 0; group < convolution_.groups; ++group) {
+                const std::size_t at = position * convolution_.groups + group;
                 scratch.starts[at] = count;
                 const float* channels = x + at * group_channels;
                 const std::size_t first = column * group_channels;
@@ -113,7 +115,7 @@ bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Sc
                     scratch.ink[count++] = {channels[channel], static_cast<std::uint32_t>(first + channel)};
                 }
             }
-            scratch.starts[(position + 1) * shape_.groups] = count;
+            scratch.starts[(position + 1) * convolution_.groups] = count;
         }
     }
     return true;
@@ -121,29 +123,29 @@ bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Sc
 
 bool FloatConv::make_row(const Job& job, std::size_t row, const Epilogue& epilogue, std::size_t position,
                          const Scratch& scratch, bool* left_out) const {
-    if (job.is_stopped(shape_.window.height.kernel * shape_.input.width)) return false;
+    if (job.is_stopped(convolution_.window.height.kernel * convolution_.input.width)) return false;
     find_inked_columns(scratch.starts, row, scratch.inked);
     for (std::size_t column = 0; column < columns(); ++column, ++position) {
         const bool blank = is_blank(scratch.inked, column);
         if (left_out != nullptr) left_out[column] = blank;
         if (left_out != nullptr && blank) continue;
-        for (std::size_t group = 0; group < shape_.groups && !blank; ++group) {
+        for (std::size_t group = 0; group < convolution_.groups && !blank; ++group) {
             const std::size_t parts = gather(row, column, group, scratch), first = group * group_filters();
             const std::size_t terms = parts == 0 ? 0 : scratch.ends[parts - 1];
             if (job.is_stopped(terms * (group_filters() / 8 + 1))) return false;
             kernels_.float_conv(
                 {scratch.terms, scratch.ends, parts, group_filters(), bias_.data() + first, scratch.sums + first});
         }
-        if (job.is_stopped(shape_.filters)) return false;
-        end_position(kernels_, epilogue, position, blank ? bias_.data() : scratch.sums);
+        if (job.is_stopped(convolution_.filters)) return false;
+        run_epilogue(kernels_, epilogue, position, blank ? bias_.data() : scratch.sums);
     }
     return true;
 }
 
 // Counts, for each column, those before it that have ink in what a row of windows sees.
 void FloatConv::find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const {
-    const Axis& height = shape_.window.height;
-    const std::size_t columns = shape_.input.width, groups = shape_.groups;
+    const Axis& height = convolution_.window.height;
+    const std::size_t columns = convolution_.input.width, groups = convolution_.groups;
     std::fill(inked, inked + columns + 1, 0u);
     for (std::size_t i = height.first(row); i < height.end(row); ++i) {
         const std::uint32_t* start = starts + height.at(row, i) * columns * groups;
@@ -155,22 +157,22 @@ void FloatConv::find_inked_columns(const std::uint32_t* starts, std::size_t row,
 }
 
 bool FloatConv::is_blank(const std::uint32_t* inked, std::size_t column) const {
-    const Axis& width = shape_.window.width;
+    const Axis& width = convolution_.window.width;
     const std::size_t left = width.first(column), right = width.end(column);
     return left == right || inked[width.at(column, left)] == inked[width.at(column, right - 1) + 1];
 }
 
 // Collects the ink under the window. Returns the number of parts.
 std::size_t FloatConv::gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const {
-    const auto& [height, width] = shape_.window;
-    const std::size_t groups = shape_.groups, channels = shape_.group_channels(), filters = group_filters();
+    const auto& [height, width] = convolution_.window;
+    const std::size_t groups = convolution_.groups, channels = convolution_.group_channels(), filters = group_filters();
     const float* group_weights = weights_.data() + group * most_terms() * filters;
     // Taps that nothing lies between are seen at once.
     const std::size_t left = width.first(column), right = width.end(column);
     const std::size_t at_once = groups == 1 && width.dilation == 1 ? right - left : 1;
     std::size_t count = 0, parts = 0, part = 0;
     for (std::size_t i = height.first(row); i < height.end(row); ++i) {
-        const std::uint32_t* starts_row = scratch.starts + height.at(row, i) * shape_.input.width * groups;
+        const std::uint32_t* starts_row = scratch.starts + height.at(row, i) * convolution_.input.width * groups;
         for (std::size_t j = left; j < right; j += at_once) {
             const std::size_t at = width.at(column, j);
             const std::uint32_t* start = starts_row + at * groups + group;

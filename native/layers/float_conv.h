@@ -13,15 +13,15 @@ namespace dabnet {
 
 class FloatConv {
    public:
-    static std::uint64_t bytes(const Convolution& of);
+    static std::uint64_t bytes(const Convolution& convolution);
 
     // The arrays are copied. One-bit weights are taken as the real numbers that they stand for.
-    FloatConv(const Kernels& kernels, const Convolution& of);
+    FloatConv(const Kernels& kernels, const Convolution& convolution);
 
     const Kernels& kernels() const { return kernels_; }
-    std::size_t filters() const { return shape_.filters; }
-    std::size_t rows() const { return shape_.window.height.positions; }
-    std::size_t columns() const { return shape_.window.width.positions; }
+    std::size_t filters() const { return convolution_.filters; }
+    std::size_t rows() const { return convolution_.window.height.positions; }
+    std::size_t columns() const { return convolution_.window.width.positions; }
     double work() const;
 
     // A number that is not 0, and where it stands in its row, among its group's channels.
@@ -50,23 +50,23 @@ class FloatConv {
 
     // Makes a position that sees only blank paper.
     void make_blank(const Epilogue& epilogue, std::size_t position) const {
-        end_position(kernels_, epilogue, position, bias_.data());
+        run_epilogue(kernels_, epilogue, position, bias_.data());
     }
 
    private:
-    std::size_t most_terms() const { return static_cast<std::size_t>(shape_.taps()); }
-    std::size_t group_filters() const { return shape_.filters / shape_.groups; }
+    std::size_t most_terms() const { return static_cast<std::size_t>(convolution_.taps()); }
+    std::size_t group_filters() const { return convolution_.filters / convolution_.groups; }
     void find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const;
     bool is_blank(const std::uint32_t* inked, std::size_t column) const;
     std::size_t gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const;
 
     const Kernels& kernels_;
-    Convolution shape_;           // its arrays are not looked at any more
+    Convolution convolution_;     // but for its arrays, which are not kept
     std::vector<float> weights_;  // (groups, taps, channels of a group, filters of a group)
     std::vector<float> bias_;
 };
 
-std::unique_ptr<Layer> make_pooled_conv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue,
-                                        const Window& pool);
+std::unique_ptr<Layer> make_pooled_conv(const Kernels& kernels, const Convolution& convolution,
+                                        const Epilogue& epilogue, const Window& pool);
 
 }  // namespace dabnet

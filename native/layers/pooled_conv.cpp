@@ -9,8 +9,8 @@ namespace {
 // the pool needs, and of all positions that see blank paper only one.
 class PooledConv : public Layer {
    public:
-    PooledConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue, const Window& pool)
-        : conv_(kernels, of), pool_(pool), before_(activation_of(epilogue)), after_(signs_of(epilogue)) {}
+    PooledConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue, const Window& pool)
+        : conv_(kernels, convolution), pool_(pool), before_(activation_of(epilogue)), after_(signs_of(epilogue)) {}
 
     std::uint64_t pieces() const override { return pool_.height.positions; }
     double work() const override {
@@ -46,7 +46,7 @@ class PooledConv : public Layer {
             for (std::size_t column = 0; column < pool_.width.positions; ++column) {
                 if (job.is_stopped(pool_.taps() * conv_.filters())) return;
                 const float* most = find_largest(row, column, scratch);
-                end_position(conv_.kernels(), after, row * pool_.width.positions + column, most);
+                run_epilogue(conv_.kernels(), after, row * pool_.width.positions + column, most);
             }
         }
     }
@@ -114,9 +114,9 @@ class PooledConv : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_pooled_conv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue,
-                                        const Window& pool) {
-    return std::make_unique<PooledConv>(kernels, of, epilogue, pool);
+std::unique_ptr<Layer> make_pooled_conv(const Kernels& kernels, const Convolution& convolution,
+                                        const Epilogue& epilogue, const Window& pool) {
+    return std::make_unique<PooledConv>(kernels, convolution, epilogue, pool);
 }
 
 }  // namespace dabnet

@@ -20,7 +20,7 @@ class Sign : public Layer {
         const Epilogue epilogue = epilogue_.bind(job);
         run_in_blocks(job, input_.channels, [&](std::size_t from, std::size_t to) {
             for (std::size_t position = from; position < to; ++position) {
-                end_position(kernels_, epilogue, position, job.input<float>() + position * input_.channels);
+                run_epilogue(kernels_, epilogue, position, job.input<float>() + position * input_.channels);
             }
         });
     }

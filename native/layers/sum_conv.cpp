@@ -10,46 +10,47 @@ namespace dabnet {
 namespace {
 
 constexpr std::size_t kPiece = 4;      // positions
-constexpr std::size_t kPatterns = 16;  // filters whose patterns stand together
+constexpr std::size_t kPatterns = 16;  // filters whose patterns lie together
 
-// A convolution of real numbers with one-bit weights, by sums of three channels; kernels.h says how inputs and weights
-// stand in memory.
+// A convolution of real numbers with one-bit weights, by sums of triples of channels; SumConvJob in kernels.h says how
+// inputs and weights lie in memory.
 class SumConv : public Layer {
    public:
-    static std::uint64_t bytes(const Convolution& of) {
-        const std::uint64_t filters = (of.filters + kBlock - 1) / kBlock * kBlock;
-        return of.window.taps() * groups_of(of) * filters + 3 * filters * sizeof(float) +
-               of.window.positions() * sizeof(std::uint32_t) + of.window.taps() * sizeof(std::size_t);
+    static std::uint64_t bytes(const Convolution& convolution) {
+        const std::uint64_t filters = (convolution.filters + kBlock - 1) / kBlock * kBlock;
+        return convolution.window.taps() * count_triples(convolution) * filters + 3 * filters * sizeof(float) +
+               convolution.window.positions() * sizeof(std::uint32_t) + convolution.window.taps() * sizeof(std::size_t);
     }
 
-    SumConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
+    SumConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
         : kernels_(kernels),
-          shape_(of),
-          groups_(groups_of(of)),
-          map_(of.window, 4 * groups_),
-          work_{(of.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(of.window.positions()), kPiece},
+          convolution_(convolution),
+          triples_(count_triples(convolution)),
+          map_(convolution.window, 4 * triples_),
+          work_{(convolution.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(convolution.window.positions()),
+                kPiece},
           patterns_(work_.blocks * patterns_per_block()),
-          scale_(filled_up(of.scale, of.filters)),
-          offset_(filled_up(of.offset, of.filters)),
-          bias_(filled_up(of.bias, of.filters)),
+          scale_(filled_up(convolution.scale, convolution.filters)),
+          offset_(filled_up(convolution.offset, convolution.filters)),
+          bias_(filled_up(convolution.bias, convolution.filters)),
           epilogue_(epilogue) {
-        make_patterns(of.bits);
-        const auto& [height, width] = of.window;
+        make_patterns(convolution.bits);
+        const auto& [height, width] = convolution.window;
         starts_.reserve(work_.units);
         for (std::size_t row = 0; row < height.positions; ++row) {
             for (std::size_t column = 0; column < width.positions; ++column) {
-                starts_.push_back(static_cast<std::uint32_t>(map_.start(of.window, row, column)));
+                starts_.push_back(static_cast<std::uint32_t>(map_.start(convolution.window, row, column)));
             }
         }
     }
 
     std::uint64_t pieces() const override { return work_.pieces(); }
     double work() const override {
-        const auto& [height, width] = shape_.window;
+        const auto& [height, width] = convolution_.window;
         const double summed = static_cast<double>(height.positions) * static_cast<double>(height.kernel + 1) *
                               static_cast<double>(map_.columns);
-        return shape_.multiply_adds() + static_cast<double>(shape_.window.extent()) * static_cast<double>(map_.length) +
-               summed;
+        return convolution_.multiply_adds() +
+               static_cast<double>(convolution_.window.extent()) * static_cast<double>(map_.per_position) + summed;
     }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
@@ -80,7 +81,7 @@ class SumConv : public Layer {
             sum.first_position = from;
             sum.positions = to - from;
             sum.patterns = patterns_.data() + block * patterns_per_block();
-            sum.first = block * kBlock;
+            sum.first_filter = block * kBlock;
             kernels_.sum_conv(sum);
             return true;
         });
@@ -93,28 +94,30 @@ class SumConv : public Layer {
     };
     Scratch carve(Carver& carver) const {
         const std::uint64_t positions = std::uint64_t{map_.rows} * map_.columns;
-        return {carver.take<float>(positions * map_.length), carver.take<float>(positions),
-                carver.take<float>(map_.columns), carver.take<float>(shape_.window.positions())};
+        return {carver.take<float>(positions * map_.per_position), carver.take<float>(positions),
+                carver.take<float>(map_.columns), carver.take<float>(convolution_.window.positions())};
     }
 
-    static std::size_t groups_of(const Convolution& of) { return (of.input.channels + 2) / 3; }
-    std::size_t patterns_per_block() const { return static_cast<std::size_t>(shape_.window.taps()) * groups_ * kBlock; }
+    static std::size_t count_triples(const Convolution& convolution) { return (convolution.input.channels + 2) / 3; }
+    std::size_t patterns_per_block() const {
+        return static_cast<std::size_t>(convolution_.window.taps()) * triples_ * kBlock;
+    }
 
     // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
     bool prepare(const Job& job, const Scratch& scratch) const {
         const auto [first, end] = work_.to_prepare(job);
         if (first >= end) return true;
-        const auto& [height, width] = shape_.window;
+        const auto& [height, width] = convolution_.window;
         const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
         const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
-            if (job.is_stopped(map_.columns * map_.length)) return false;
+            if (job.is_stopped(map_.columns * map_.per_position)) return false;
             make_row(job.input<float>(), row, scratch);
             return true;
         });
         if (!goes_on) return false;
         for (std::size_t row = first_row; row < end_row && !offset_.empty(); ++row) {
             if (job.is_stopped((height.kernel + 1) * map_.columns)) return false;
-            sum_windows(shape_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
+            sum_windows(convolution_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
                         scratch.sums + row * width.positions);
         }
         return true;
@@ -123,11 +126,12 @@ class SumConv : public Layer {
     // The first of 3 weights says whether the sum is subtracted; the others, whether they differ from it. Channels that
     // are not there count as the last one.
     void make_patterns(const std::uint8_t* bits) {
-        const std::size_t taps = static_cast<std::size_t>(shape_.window.taps()), channels = shape_.input.channels;
+        const std::size_t taps = static_cast<std::size_t>(convolution_.window.taps()),
+                          channels = convolution_.input.channels;
         const std::size_t row = (taps * channels + 7) / 8;
-        for (std::size_t filter = 0; filter < shape_.filters; ++filter, bits += row) {
+        for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
             std::uint8_t* patterns =
-                patterns_.data() + filter / kPatterns * taps * groups_ * kPatterns + filter % kPatterns;
+                patterns_.data() + filter / kPatterns * taps * triples_ * kPatterns + filter % kPatterns;
             for (std::size_t tap = 0; tap < taps; ++tap) {
                 for (std::size_t channel = 0; channel < channels; channel += 3, patterns += kPatterns) {
                     const std::size_t count = std::min<std::size_t>(channels - channel, 3);
@@ -143,28 +147,28 @@ class SumConv : public Layer {
 
     // Makes the sums of a row of the padded map, and each position's sum.
     void make_row(const float* x, std::size_t row, const Scratch& scratch) const {
-        const auto& [height, width] = shape_.window;
-        const Shape& input = shape_.input;
+        const auto& [height, width] = convolution_.window;
+        const Shape& input = convolution_.input;
         const bool is_row_inside = row >= height.before && row - height.before < input.height;
         for (std::size_t column = 0; column < map_.columns; ++column) {
             const std::size_t at = row * map_.columns + column;
-            float* sums = scratch.map + at * map_.length;
+            float* sums = scratch.map + at * map_.per_position;
             scratch.position_sums[at] = 0;
             if (is_row_inside && column >= width.before && column - width.before < input.width) {
                 const std::size_t position = (row - height.before) * input.width + (column - width.before);
                 kernels_.make_sums(x + position * input.channels, input.channels, sums);
-                for (std::size_t group = 0; group < groups_ && !offset_.empty(); ++group) {
-                    scratch.position_sums[at] += sums[4 * group];
+                for (std::size_t triple = 0; triple < triples_ && !offset_.empty(); ++triple) {
+                    scratch.position_sums[at] += sums[4 * triple];
                 }
             } else {
-                std::fill(sums, sums + map_.length, 0.0f);
+                std::fill(sums, sums + map_.per_position, 0.0f);
             }
         }
     }
 
     const Kernels& kernels_;
-    Convolution shape_;   // its arrays are not looked at any more
-    std::size_t groups_;  // of 3 channels
+    Convolution convolution_;  // but for its arrays, which are not kept
+    std::size_t triples_;      // of 3 channels
     PaddedMap map_;
     Blocks work_;
     std::vector<std::uint8_t> patterns_;

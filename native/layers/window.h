@@ -43,31 +43,33 @@ struct Window {
     std::uint64_t extent() const { return std::uint64_t{height.extent()} * width.extent(); }
 };
 
-// A map with its padding, in which a window's taps stand side by side in runs, `length` numbers for each position. Its
-// rows may be longer than the window needs.
+// A map with its padding, `per_position` numbers for each position, in which a window's taps lie side by side in runs.
+// Its rows may be longer than the window needs.
 struct PaddedMap {
     std::size_t rows, columns;
-    std::size_t length;
+    std::size_t per_position;
     std::vector<std::size_t> runs;  // where each starts, from the top left tap
     std::size_t run_length;
 
     PaddedMap(const Window& window, std::size_t numbers_per_position, std::size_t more_columns = 0)
-        : rows(window.height.extent()), columns(window.width.extent() + more_columns), length(numbers_per_position) {
+        : rows(window.height.extent()),
+          columns(window.width.extent() + more_columns),
+          per_position(numbers_per_position) {
         const auto& [height, width] = window;
         const bool are_adjacent = width.dilation == 1;  // nothing lies between taps
-        run_length = are_adjacent ? width.kernel * length : length;
+        run_length = are_adjacent ? width.kernel * per_position : per_position;
         for (std::size_t i = 0; i < height.kernel; ++i) {
             for (std::size_t j = 0; j < (are_adjacent ? 1 : width.kernel); ++j) {
-                runs.push_back((i * height.dilation * columns + j * width.dilation) * length);
+                runs.push_back((i * height.dilation * columns + j * width.dilation) * per_position);
             }
         }
     }
 
-    std::size_t size() const { return rows * columns * length; }
+    std::size_t size() const { return rows * columns * per_position; }
 
-    // Where the top left tap of a position stands.
+    // Where the top left tap of a position is.
     std::size_t start(const Window& window, std::size_t row, std::size_t column) const {
-        return (row * window.height.stride * columns + column * window.width.stride) * length;
+        return (row * window.height.stride * columns + column * window.width.stride) * per_position;
     }
 };
 

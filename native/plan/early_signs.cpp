@@ -10,7 +10,11 @@ namespace {
 constexpr int kDeepest = 256;                              // nodes that signs are moved past, one after the other
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of thresholds that are made on the way
 
-// Which pools, concats and activations signs can be taken before.
+// Signs of many concats could make a graph much larger: then it is left as it is.
+std::size_t most_nodes(const Graph& graph) { return 4 * graph.order.size() + 16; }
+
+// Which nodes signs can be moved past, from after them to before them: max-pools, concats, ReLUs and clamps whose users
+// are all signs, or such nodes themselves.
 std::vector<bool> find_passed(const Graph& graph) {
     const auto users = graph.users();
     std::vector<bool> passed(graph.nodes.size());
@@ -27,7 +31,7 @@ std::vector<bool> find_passed(const Graph& graph) {
     return passed;
 }
 
-// The nodes of a graph whose signs are taken early, as they are put in order.
+// Makes the graph in which signs are taken early.
 class EarlySigns {
    public:
     EarlySigns(const Graph& graph, const std::vector<bool>& passed, PlanArrays& arrays)
@@ -37,19 +41,19 @@ class EarlySigns {
         moved_.resize(graph.nodes.size(), kNoValue);
     }
 
-    // False if it is not worth it: many signs of many concats.
+    // False if the new graph would be too large.
     bool run() {
         for (const Value value : graph_.order) {
             const Node& node = graph_.nodes[value];
             if (node.op == Op::kSign) {
-                moved_[value] = take(node.inputs[0], node.threshold, node.flip, 0);
+                moved_[value] = make_signs(node.inputs[0], node.threshold, node.flip, 0);
             } else if (!passed_[value]) {
                 Node kept = node;
                 for (std::uint32_t& input : kept.inputs) input = moved(input);
                 made_.nodes[value] = std::move(kept);
                 made_.order.push_back(value);
             }
-            if (gave_up_ || made_.order.size() > 4 * graph_.order.size() + 16) return false;
+            if (gave_up_ || made_.order.size() > most_nodes(graph_)) return false;
         }
         made_.answer = moved(graph_.answer);
         return true;
@@ -66,8 +70,9 @@ class EarlySigns {
     Value moved(Value value) const { return moved_[value] == kNoValue ? value : moved_[value]; }
     std::size_t channels(Value value) const { return graph_.shapes[value].channels; }
 
-    // Puts the nodes for signs of a value; returns the number of their value.
-    Value take(Value value, const float* threshold, const std::uint8_t* flip, int depth) {
+    // Adds the nodes that make the signs of a value of the old graph, as early as possible; returns the value that they
+    // make. The same signs are made once.
+    Value make_signs(Value value, const float* threshold, const std::uint8_t* flip, int depth) {
         const std::size_t count = channels(value);
         const auto is_same = [](const void* a, const void* b, std::size_t bytes) {
             return a == b || (a != nullptr && b != nullptr && std::memcmp(a, b, bytes) == 0);
@@ -78,19 +83,21 @@ class EarlySigns {
                 return taken.value;
             }
         }
-        if (depth > kDeepest || bytes_ > kMostBytes || made_.order.size() > 4 * graph_.order.size() + 16) {
+        if (depth > kDeepest || bytes_ > kMostBytes || made_.order.size() > most_nodes(graph_)) {
             gave_up_ = true;
             return value;
         }
         const Node* node = passed_[value] ? &graph_.nodes[value] : nullptr;
         const bool is_clamp = node != nullptr && (node->op == Op::kRelu || node->op == Op::kClamp);
-        const Value found = is_clamp ? take(node->inputs[0], move_threshold(*node, count, threshold), flip, depth + 1)
-                                     : put(make_node(node, value, threshold, flip, depth), value);
+        const Value found = is_clamp
+                                ? make_signs(node->inputs[0], move_threshold(*node, count, threshold), flip, depth + 1)
+                                : add(make_node(node, value, threshold, flip, depth), value);
         taken_[value].push_back({threshold, flip, found});
         return found;
     }
 
-    Value put(Node node, Value value) {
+    // Adds a node that makes signs, of the shape of `value`; returns the value that it makes.
+    Value add(Node node, Value value) {
         const auto number = static_cast<Value>(made_.nodes.size());
         made_.nodes.push_back(std::move(node));
         made_.shapes.push_back(graph_.shapes[value].as(ElementType::bit));
@@ -98,12 +105,13 @@ class EarlySigns {
         return number;
     }
 
+    // Makes the node of `value`'s signs: `node`, if it can be passed, on the signs of its inputs, or else a sign.
     Node make_node(const Node* node, Value value, const float* threshold, const std::uint8_t* flip, int depth) {
         if (node != nullptr && node->op == Op::kMaxPool) {
             Node pool = *node;
             pool.op = Op::kSignPool;
             pool.flip = flip;
-            pool.inputs[0] = take(node->inputs[0], threshold, flip, depth + 1);
+            pool.inputs[0] = make_signs(node->inputs[0], threshold, flip, depth + 1);
             return pool;
         }
         if (node != nullptr && node->op == Op::kConcat) {
@@ -112,7 +120,8 @@ class EarlySigns {
             for (std::uint32_t& part : concat.inputs) {
                 const std::size_t count = channels(part);
                 const float* thresholds = threshold == nullptr ? nullptr : threshold + first;
-                part = take(part, thresholds, flip == nullptr ? nullptr : slice_bits(flip, first, count), depth + 1);
+                part =
+                    make_signs(part, thresholds, flip == nullptr ? nullptr : slice_bits(flip, first, count), depth + 1);
                 first += count;
                 if (gave_up_) break;
             }
@@ -126,7 +135,7 @@ class EarlySigns {
         return sign;
     }
 
-    // The thresholds before a clamp that make the signs after it.
+    // The thresholds of a clamp's input that make the same signs as these of its output.
     const float* move_threshold(const Node& clamp, std::size_t count, const float* after) {
         constexpr float kInfinity = std::numeric_limits<float>::infinity();
         auto before = std::make_unique<float[]>(count);
@@ -156,8 +165,8 @@ class EarlySigns {
     const std::vector<bool>& passed_;
     PlanArrays& arrays_;
     Graph made_;
-    std::vector<Value> moved_;  // from a value of signs to its new number
-    std::map<Value, std::vector<Taken>> taken_;
+    std::vector<Value> moved_;  // for each sign of the old graph: the value that has its signs in the new one
+    std::map<Value, std::vector<Taken>> taken_;  // the signs that were made of each value
     std::size_t bytes_ = 0;
     bool gave_up_ = false;
 };

@@ -7,11 +7,12 @@ namespace {
 
 constexpr std::size_t kMostPooledRows = 16;  // of a convolution that a pool keeps: pieces stay small
 
+// Walks over the nodes in order; each convolution takes in what follows it.
 class Fusing {
    public:
     explicit Fusing(const Graph& graph)
-        : graph_(graph), users_(graph.users()), position_(graph.nodes.size()), is_done_(graph.nodes.size()) {
-        for (std::size_t i = 0; i < graph.order.size(); ++i) position_[graph.order[i]] = i + 1;
+        : graph_(graph), users_(graph.users()), rank_(graph.nodes.size()), is_done_(graph.nodes.size()) {
+        for (std::size_t i = 0; i < graph.order.size(); ++i) rank_[graph.order[i]] = i + 1;
     }
 
     std::vector<Step> run() {
@@ -30,7 +31,7 @@ class Fusing {
    private:
     const Node& node(Value value) const { return graph_.nodes[value]; }
 
-    // The only user of a value that nobody else wants, or kNoValue.
+    // The user of a value that has one, and is not the answer; else kNoValue.
     Value only_user(Value value) const {
         return value != graph_.answer && users_[value].size() == 1 ? users_[value][0] : kNoValue;
     }
@@ -46,7 +47,7 @@ class Fusing {
         step.real = wanted.users != 0 || !makes_signs ? last : kNoValue;
     }
 
-    // Adds what the convolution's value is added to, if that is there in time; returns the value of the sum.
+    // Fuses the sum that the convolution's value goes into, if the other term is made before; returns the sum's value.
     Value add_sum(Step& step) {
         const Value user = only_user(step.value);
         if (!is(user, Op::kAdd)) return step.value;
@@ -54,12 +55,13 @@ class Fusing {
         for (const Value input : node(user).inputs) {
             if (input != step.value) other = input;
         }
-        if (other == step.value || position_[other] >= position_[step.value]) return step.value;
+        if (other == step.value || rank_[other] >= rank_[step.value]) return step.value;
         step.added = other;
         return user;
     }
 
-    // Affine, activation, affine, each of which may be missing, as long as nobody else wants what is between them.
+    // Fuses affine, activation, affine, each of which may be missing, as long as nobody else needs a value between
+    // them. False if there are none.
     bool follow_chain(Step& step, Value next, Value& last) {
         const Value start = last;
         const auto go_on = [&](const Node*& done) {
@@ -76,7 +78,7 @@ class Fusing {
         return last != start;
     }
 
-    // Lets a convolution of real weights pool its numbers, if nobody else wants them.
+    // Fuses a max-pool after a convolution of real weights, if nobody else needs the values before it.
     bool fuse_pool(Step& step, Value& last) {
         const Value user = only_user(last);
         if (!is(user, Op::kMaxPool) || step.node->bits != nullptr || step.added != kNoValue || !step.signs.empty()) {
@@ -90,13 +92,13 @@ class Fusing {
         return true;
     }
 
-    // What of a value the step does not do: how many want it, the answer included, and the last of them.
+    // Who else needs a value that a step makes: how many users, the answer counted as one, and the last of them.
     struct Wanted {
         std::size_t users;
         Value user;
     };
 
-    // Lets the step take the signs of a value, as many as it has room for.
+    // Fuses the signs of a value, as many as an epilogue has room for.
     Wanted take_signs(Value value, std::vector<std::pair<Value, const Node*>>& signs, const Step& step) {
         Wanted wanted{value == graph_.answer ? std::size_t{1} : 0, kNoValue};
         for (const Value user : users_[value]) {
@@ -113,7 +115,7 @@ class Fusing {
 
     const Graph& graph_;
     std::vector<std::vector<Value>> users_;
-    std::vector<std::size_t> position_;  // of each value in the order
+    std::vector<std::size_t> rank_;  // of each value: when it is made; the input's is 0
     std::vector<bool> is_done_;
 };
 

@@ -6,7 +6,10 @@
     "xnor"      alpha = mean|w|, beta = -alpha, e = [w >= 0]     (BWN with real inputs, XNOR-Net with binary ones)
     "bnn"       alpha = 1, beta = -1, e = [w >= 0]               (BNN)
 
-The gradient that reaches w_i, from g_i = dC/dw~_i, with [.] for 1 where true and 0 where not, and K = sum(e):
+Of the two groups of weights the low one has the smaller value. Its size is the low count: n - K or K, where K = sum(e),
+as alpha is the larger value or the smaller one. Training may prescribe or limit it.
+
+The gradient that reaches w_i, from g_i = dC/dw~_i, with [.] for 1 where true and 0 where not:
 
     "paper"     dab     g_i (1/K + |alpha| [|w_i| <= 1])  in alpha's group (Theorem 4)
                         g_i (1/(n-K) + |beta| [|w_i| <= 1])  in beta's
@@ -94,8 +97,8 @@ def binarize(
 ) -> Tensor:
     """Binarize weights of shape (filters, ...), differentiably; each filter keeps two values.
 
-    The default gradient is the paper's; for "bnn" it is "ste". `low_count`, int64 (filters,), prescribes for "dab" how
-    many weights are in the group of the smaller ones, -1 meaning the optimum. `layer` is a name for errors.
+    The default gradient is the paper's; for "bnn" it is "ste". `low_count`, int64 (filters,), prescribes the low
+    count of each filter for "dab", -1 meaning the optimum. `layer` is a name for errors.
 
     >>> w = torch.tensor([[-0.5, 0.25, 0.25, 0.5]], requires_grad=True)
     >>> binarize(w, "dab", "ste")
@@ -143,25 +146,31 @@ def check_gradient(method: Method, gradient: WeightGradient) -> None:
 
 
 def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str = "") -> Tensor:
-    """Return the size of the group of smaller weights, (filters,), best within `reach` of `low_count` (-1: any)."""
+    """Return the low count, (filters,), of the best split whose low count is within `reach` of `low_count`.
+
+    Where `low_count` is -1, the best of all splits counts.
+    """
     w = weight.detach().reshape(len(weight), -1)
-    split = _split(w, (low_count - reach, _no_limit(low_count + reach, low_count, w)), layer)
+    split = _split(w, (low_count - reach, _highest_low_count(low_count, reach, w)), layer)
     return torch.where(split.alpha < split.beta, split.k, w.shape[1] - split.k)
 
 
 def _split(
     w: Tensor, low_counts: tuple[Tensor, Tensor] | None, layer: str, binary: Tensor | None = None
 ) -> Split[Tensor]:
+    """Return the best split whose low count is between two limits, (filters,) each; fill `binary` if it is given."""
     if w.dtype == torch.float64:
         return sweep_split(w, low_counts=low_counts, layer=layer)
     return optimal_split(w.float(), torch.get_num_threads(), low_counts=low_counts, layer=layer, binary=binary)
 
 
-def _no_limit(most: Tensor, low_count: Tensor, w: Tensor) -> Tensor:
-    return most.masked_fill(low_count < 0, w.shape[1])
+def _highest_low_count(low_count: Tensor, reach: int, w: Tensor) -> Tensor:
+    """Return the highest low count that is allowed: `reach` above `low_count`, or any where that is -1."""
+    return (low_count + reach).masked_fill(low_count < 0, w.shape[1])
 
 
-def _signed(w: Tensor, alpha: Tensor) -> tuple[Tensor, TwoValues]:
+def _signs_times(w: Tensor, alpha: Tensor) -> tuple[Tensor, TwoValues]:
+    """Return the signs of (filters, n) weights, times alpha (filters, 1)."""
     values = TwoValues(w >= 0, alpha, -alpha)
     return select(*values), values
 
@@ -189,14 +198,14 @@ def _is_clamped(w: Tensor) -> bool:
 
 
 class DabWeights(WeightQuantizer):
-    """DAB-Net's: the optimal split."""
+    """DAB-Net's quantizer: the optimal split."""
 
     METHOD = "dab"
 
     @staticmethod
     def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
         """Return what the optimal split, or the prescribed one, leaves of (filters, n) weights."""
-        low_counts = None if low_count is None else (low_count, _no_limit(low_count, low_count, w))
+        low_counts = None if low_count is None else (low_count, _highest_low_count(low_count, 0, w))
         binary = torch.empty_like(w, memory_format=torch.contiguous_format) if w.dtype == torch.float32 else None
         split = _split(w, low_counts, layer, binary)
         values = TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
@@ -218,8 +227,9 @@ class DabWeights(WeightQuantizer):
                 out.numpy(),
             )
             return out
-        k, rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
-        return _ste(g, w, values).mul_(select(mask, alpha.abs(), beta.abs())).addcmul_(g, select(mask, k, rest))
+        one_over_k, one_over_rest = ((1 / count).to(w.dtype) for count in _group_sizes(mask))
+        clipped = _ste(g, w, values).mul_(select(mask, alpha.abs(), beta.abs()))
+        return clipped.addcmul_(g, select(mask, one_over_k, one_over_rest))
 
     @staticmethod
     def exact(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
@@ -235,14 +245,14 @@ class DabWeights(WeightQuantizer):
 
 
 class XnorWeights(WeightQuantizer):
-    """XNOR-Net's: the signs, times the mean magnitude."""
+    """XNOR-Net's quantizer: the signs, times the mean magnitude."""
 
     METHOD = "xnor"
 
     @staticmethod
     def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
         """Return signs and mean magnitudes of (filters, n) weights."""
-        return _signed(w, w.abs().mean(dim=1, keepdim=True))
+        return _signs_times(w, w.abs().mean(dim=1, keepdim=True))
 
     @staticmethod
     def paper(g: Tensor, w: Tensor, values: TwoValues) -> Tensor:
@@ -263,14 +273,14 @@ class XnorWeights(WeightQuantizer):
 
 
 class BnnWeights(WeightQuantizer):
-    """BNN's: the signs."""
+    """BNN's quantizer: the signs."""
 
     METHOD = "bnn"
 
     @staticmethod
     def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
         """Return signs of (filters, n) weights."""
-        return _signed(w, w.new_ones(len(w), 1))
+        return _signs_times(w, w.new_ones(len(w), 1))
 
     GRADIENTS: ClassVar = {"ste": _ste}
 
@@ -297,7 +307,7 @@ def _(
     return binary, mask, weight.new_empty((filters, 1)), weight.new_empty((filters, 1))
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     weight, ctx.method, ctx.gradient, _, _ = inputs
     _, mask, alpha, beta = output
     ctx.save_for_backward(weight, mask, alpha, beta)
@@ -321,4 +331,4 @@ def _(grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, m
     return torch.empty_like(weight, memory_format=layout)
 
 
-_binarize.register_autograd(_backward, setup_context=_remember)
+_binarize.register_autograd(_backward, setup_context=_save_for_backward)

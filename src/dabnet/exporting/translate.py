@@ -56,7 +56,11 @@ class NodeDraft:
 
 
 class Walk:
-    """Walks over torch's graph in order, and drafts the packed nodes."""
+    """Walks over torch's graph in order, and drafts the packed nodes.
+
+    What translates a module or a function gets the walk and the node of torch's graph, and returns the draft of what
+    makes its value.
+    """
 
     def __init__(self, graph: fx.GraphModule, start: NodeDraft) -> None:
         self.graph = graph
@@ -101,7 +105,7 @@ class Walk:
             raise self.unsupported(node, "takes something that is not made from the sketch")
         return self.made[value]
 
-    def first(self, node: fx.Node) -> NodeDraft:
+    def first_input(self, node: fx.Node) -> NodeDraft:
         """Return the draft that makes what `node` takes first."""
         return self.draft_of(node, node.args[0] if node.args else node.kwargs.get("input"))
 
@@ -126,7 +130,8 @@ def _shape(node: fx.Node) -> tuple[int, ...] | None:
     return tuple(found.shape[1:]) if hasattr(found, "shape") else None
 
 
-def _shape_before(node: fx.Node) -> tuple[int, ...]:
+def _input_shape(node: fx.Node) -> tuple[int, ...]:
+    """Return the shape of what a node takes first, without the batch."""
     before = next(iter(node.all_input_nodes))
     return cast("tuple[int, ...]", _shape(before))
 
@@ -146,7 +151,7 @@ def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> NodeDraft:
     weight = _numpy(layer.weight).transpose(0, 2, 3, 1)
     return NodeDraft(
         nodes.Conv,
-        [walk.first(node)],
+        [walk.first_input(node)],
         Origin(node.name),
         _name(node),
         {"filters": layer.out_channels, **_conv_settings(walk, node, layer)},
@@ -172,12 +177,17 @@ def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> NodeDraft:
     weight = _numpy(layer.weight)[:, None, None, :]
     settings = {"filters": layer.out_features}
     return NodeDraft(
-        nodes.Conv, [walk.first(node)], Origin(node.name), _name(node), settings, {"weight": weight, **_bias(layer)}
+        nodes.Conv,
+        [walk.first_input(node)],
+        Origin(node.name),
+        _name(node),
+        settings,
+        {"weight": weight, **_bias(layer)},
     )
 
 
 def _check_flat(walk: Walk, node: fx.Node) -> None:
-    if len(_shape_before(node)) != 1:
+    if len(_input_shape(node)) != 1:
         raise walk.unsupported(node, "is a linear layer of something that was not flattened")
 
 
@@ -186,7 +196,7 @@ def _bias(layer: nn.Conv2d | nn.Linear) -> dict[str, Floats]:
 
 
 def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
-    before = walk.first(node)
+    before = walk.first_input(node)
     name = _name(node)
     if not layer.has_binary_weights:
         raise walk.unsupported(node, "multiplies signs by real weights")
@@ -223,7 +233,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
 
 def _thresholds(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Thresholds:
     """Return where the signs of a layer's inputs change, by what it learned and by the norm before."""
-    thresholds = Thresholds.zeros(_shape_before(node)[0])
+    thresholds = Thresholds.zeros(_input_shape(node)[0])
     if isinstance(layer.quantize_input, RSign):
         thresholds = replace(thresholds, at=_numpy(layer.quantize_input.threshold))
     elif type(layer.quantize_input) is not Sign:
@@ -235,10 +245,10 @@ def _thresholds(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Thresholds:
 
 def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> NodeDraft:
     scale, shift = _norm_numbers(walk, node, norm)
-    if len(_shape_before(node)) == 2:
+    if len(_input_shape(node)) == 2:
         raise walk.unsupported(node, "norms sequences")
     return NodeDraft(
-        nodes.Affine, [walk.first(node)], Origin(node.name), _name(node), {}, {"scale": scale, "shift": shift}
+        nodes.Affine, [walk.first_input(node)], Origin(node.name), _name(node), {}, {"scale": scale, "shift": shift}
     )
 
 
@@ -260,27 +270,29 @@ def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, F
 # Nodes without weights.
 
 
-def _one_to_one(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> NodeDraft:
-    return NodeDraft(kind, [walk.first(node)], Origin(node.name), _name(node), settings)
+def _draft(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> NodeDraft:
+    """Draft a node that takes one value and has no arrays."""
+    return NodeDraft(kind, [walk.first_input(node)], Origin(node.name), _name(node), settings)
 
 
-def _same(walk: Walk, node: fx.Node) -> NodeDraft:
-    return walk.first(node)
+def _pass_on(walk: Walk, node: fx.Node) -> NodeDraft:
+    """Leave a module out that changes nothing when a network is not trained."""
+    return walk.first_input(node)
 
 
 def _relu(walk: Walk, node: fx.Node) -> NodeDraft:
-    return _one_to_one(walk, node, nodes.Relu)
+    return _draft(walk, node, nodes.Relu)
 
 
 def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> NodeDraft:
     if not all(isinstance(bound, int | float) for bound in (low, high)):
         raise walk.unsupported(node, "clamps to something that is not a pair of numbers")
-    return _one_to_one(walk, node, nodes.Clamp, low=float(low), high=float(high))
+    return _draft(walk, node, nodes.Clamp, low=float(low), high=float(high))
 
 
 def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> NodeDraft:
-    slope = np.broadcast_to(_numpy(layer.weight), (_shape_before(node)[0],))
-    return NodeDraft(nodes.PRelu, [walk.first(node)], Origin(node.name), _name(node), {}, {"slope": slope})
+    slope = np.broadcast_to(_numpy(layer.weight), (_input_shape(node)[0],))
+    return NodeDraft(nodes.PRelu, [walk.first_input(node)], Origin(node.name), _name(node), {}, {"slope": slope})
 
 
 def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
@@ -289,7 +301,7 @@ def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
     before, after = (
         {"scale": np.ones_like(slope), "shift": _numpy(s)} for s in (layer.shift_before, layer.shift_after)
     )
-    shifted = NodeDraft(nodes.Affine, [walk.first(node)], Origin(node.name, "shifted"), name, {}, before)
+    shifted = NodeDraft(nodes.Affine, [walk.first_input(node)], Origin(node.name, "shifted"), name, {}, before)
     bent = NodeDraft(nodes.PRelu, [shifted], Origin(node.name, "bent"), name, {}, {"slope": slope})
     return NodeDraft(nodes.Affine, [bent], Origin(node.name), name, {}, after)
 
@@ -307,17 +319,17 @@ def _pool(
 ) -> NodeDraft:
     kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
     stride = kernel if stride is None or stride == [] else _pair(stride)
-    after = list(padding)
+    after = list(padding)  # at the bottom and at the right
     if ceil_mode:
         # Windows that begin on the map may end beyond its padding.
         for axis, (size, positions) in enumerate(
-            zip(_shape_before(node)[1:], cast("Any", _shape(node))[1:], strict=True)
+            zip(_input_shape(node)[1:], cast("Any", _shape(node))[1:], strict=True)
         ):
             span = dilation[axis] * (kernel[axis] - 1) + 1
             after[axis] = max(0, (positions - 1) * stride[axis] + span - size - padding[axis])
     if settings.get("count_padding") and any(beyond > pad for beyond, pad in zip(after, padding, strict=True)):
         raise walk.unsupported(node, "counts padding in means over windows that end beyond it")
-    return _one_to_one(
+    return _draft(
         walk,
         node,
         kind,
@@ -355,24 +367,24 @@ def _avg_pool(walk: Walk, node: fx.Node, layer: nn.AvgPool2d) -> NodeDraft:
 
 def _adaptive(walk: Walk, node: fx.Node, kind: type[Node]) -> NodeDraft:
     shape = cast("tuple[int, ...]", _shape(node))
-    return _one_to_one(walk, node, kind, size=shape[1:])
+    return _draft(walk, node, kind, size=shape[1:])
 
 
 def _flatten(walk: Walk, node: fx.Node) -> NodeDraft:
-    before, after = _shape_before(node), _shape(node)
+    before, after = _input_shape(node), _shape(node)
     if after == before:
-        return walk.first(node)
+        return walk.first_input(node)
     if after != (int(np.prod(before)),):
         raise walk.unsupported(node, f"makes {after} from {before}")
     # One number per channel is flat already.
-    return walk.first(node) if before[1:] == (1, 1) else _one_to_one(walk, node, nodes.Flatten)
+    return walk.first_input(node) if before[1:] == (1, 1) else _draft(walk, node, nodes.Flatten)
 
 
 def _mean(walk: Walk, node: fx.Node) -> NodeDraft:
     axes = walk.argument(node, 1, "dim", None)
-    if len(_shape_before(node)) != 3 or not isinstance(axes, tuple | list) or {a % 4 for a in axes} != {2, 3}:
+    if len(_input_shape(node)) != 3 or not isinstance(axes, tuple | list) or {a % 4 for a in axes} != {2, 3}:
         raise walk.unsupported(node, "takes a mean over other axes than height and width")
-    return _one_to_one(walk, node, nodes.AdaptiveAvgPool, size=(1, 1))
+    return _draft(walk, node, nodes.AdaptiveAvgPool, size=(1, 1))
 
 
 def _add(walk: Walk, node: fx.Node) -> NodeDraft:
@@ -385,7 +397,7 @@ def _add(walk: Walk, node: fx.Node) -> NodeDraft:
 def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
     parts = walk.argument(node, 0, "tensors", [])
     axis = walk.argument(node, 1, "dim", 0)
-    if axis not in (1, 1 - 1 - len(cast("tuple[int, ...]", _shape(node)))):
+    if axis not in (1, -len(cast("tuple[int, ...]", _shape(node)))):  # that is 1, too: the shape lacks the batch
         raise walk.unsupported(node, "concatenates along another axis than the channels")
     return NodeDraft(nodes.Concat, [walk.draft_of(node, part) for part in parts], Origin(node.name), _name(node))
 
@@ -393,7 +405,7 @@ def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
 def _no_dropout(walk: Walk, node: fx.Node) -> NodeDraft:
     if walk.argument(node, 2, "training", True):
         raise walk.unsupported(node, "drops numbers even when it is not training")
-    return walk.first(node)
+    return walk.first_input(node)
 
 
 def _ignoring_layer(function: Callable[[Walk, fx.Node], NodeDraft]) -> Callable[[Walk, fx.Node, Any], NodeDraft]:
@@ -407,11 +419,11 @@ MODULES: dict[type[nn.Module], Callable[[Walk, fx.Node, Any], NodeDraft]] = {
     nn.BatchNorm1d: _norm,
     nn.BatchNorm2d: _norm,
     nn.Conv2d: _conv,
-    nn.Dropout: _ignoring_layer(_same),
-    nn.Dropout2d: _ignoring_layer(_same),
+    nn.Dropout: _ignoring_layer(_pass_on),
+    nn.Dropout2d: _ignoring_layer(_pass_on),
     nn.Flatten: _ignoring_layer(_flatten),
     nn.Hardtanh: lambda walk, node, layer: _clamp(walk, node, layer.min_val, layer.max_val),
-    nn.Identity: _ignoring_layer(_same),
+    nn.Identity: _ignoring_layer(_pass_on),
     nn.Linear: _linear,
     nn.MaxPool2d: _max_pool,
     nn.PReLU: _prelu,
@@ -462,7 +474,7 @@ FUNCTIONS |= {torch.max_pool2d: FUNCTIONS[F.max_pool2d]}
 METHODS: dict[Any, Callable[[Walk, fx.Node], NodeDraft]] = {
     "add": _add,
     "add_": _add,
-    "contiguous": _same,
+    "contiguous": _pass_on,
     "flatten": _flatten,
     "mean": _mean,
     "relu": _relu,
