@@ -117,8 +117,8 @@ class Scene:
             return desk * (0.95 + 0.1 * smooth_noise((height, width), 8, rng)[..., None])
         desk[:] = np.array([0.55, 0.36, 0.2]) * rng.uniform(0.6, 1.25)
         grain = smooth_noise((max(2, height // 60), max(2, width // 3)), 1, rng)
-        across = np.asarray(Image.fromarray(grain).resize((width, height), Image.Resampling.BILINEAR))
-        return desk * (0.8 + 0.4 * (across if rng.random() < 0.5 else across[::-1, ::-1])[..., None])
+        grained = np.asarray(Image.fromarray(grain).resize((width, height), Image.Resampling.BILINEAR))
+        return desk * (0.8 + 0.4 * (grained if rng.random() < 0.5 else grained[::-1, ::-1])[..., None])
 
     def lay(self, desk: Floats, degrees: float, perspective: float, share: tuple[float, float]) -> Floats:
         """Lay a sheet on a desk, turned and seen at a slant; `share` is how much of the picture's sides it takes."""

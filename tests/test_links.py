@@ -12,7 +12,7 @@ import pytest
 from tests.sizes import ROOT, tracked_files
 
 TRACKED = set(tracked_files()) if (ROOT / ".git").exists() else set()
-PLACES = TRACKED | {folder for path in TRACKED for folder in path.parents}
+TARGETS = TRACKED | {folder for path in TRACKED for folder in path.parents}
 DOCUMENTS = sorted(path for path in TRACKED if path.suffix == ".md")
 CODE = re.compile(r"^(```|~~~).*?^\1|(?<=\n\n)(?: {4}[^\n]*\n)+|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\]\(([^)\s]+)(?: "[^"]*")?\)|^\[[^]]+\]: (\S+)|(?:href|src)="([^"]+)"', re.MULTILINE)
@@ -42,7 +42,7 @@ def broken(document: Path, link: str) -> str | None:
         return None
     name, _, anchor = unquote(link).partition("#")
     target = (document.parent / name).resolve() if name else document
-    if target not in PLACES:
+    if target not in TARGETS:
         return f"{link}: no such file or folder"
     if anchor and (target.suffix != ".md" or anchor not in anchors(target.read_text())):
         return f"{link}: no such heading"

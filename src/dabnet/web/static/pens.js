@@ -11,7 +11,7 @@ const clamp = (value) => Math.round(Math.min(Math.max(value, 0), SIDE) * 10) / 1
 export function drawByPointer(canvas, drawing) {
   let pointer = null; // the one that draws
 
-  const place = (event) => {
+  const pointOf = (event) => {
     const box = canvas.getBoundingClientRect();
     const scale = SIDE / box.width;
     return [clamp((event.clientX - box.left) * scale), clamp((event.clientY - box.top) * scale)];
@@ -21,13 +21,13 @@ export function drawByPointer(canvas, drawing) {
     if (pointer !== null || event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
     pointer = event.pointerId;
-    drawing.begin(place(event));
+    drawing.begin(pointOf(event));
   });
 
   canvas.addEventListener("pointermove", (event) => {
     if (event.pointerId !== pointer || !drawing.stroke) return;
     const moves = event.getCoalescedEvents?.() ?? [];
-    for (const move of moves.length ? moves : [event]) drawing.extend(place(move));
+    for (const move of moves.length ? moves : [event]) drawing.extend(pointOf(move));
   });
 
   for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
