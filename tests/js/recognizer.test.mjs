@@ -15,6 +15,11 @@ const expected = (await Recognizer.load({ wasm, model })).recognize(ARROW);
 
 const saying = (message) => ({ name: "Error", message });
 
+test("the core asks its host for a clock, and else only where to complain", async () => {
+  const asked = WebAssembly.Module.imports(await WebAssembly.compile(wasm)).map(({ name }) => name);
+  assert.deepEqual(asked.sort(), ["clock_time_get", "fd_close", "fd_seek", "fd_write"]);
+});
+
 test("an answer has labels with probabilities, the likeliest first", async () => {
   const recognizer = await Recognizer.load({ wasm, model });
   assert.equal(expected.length, 5);

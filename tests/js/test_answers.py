@@ -37,6 +37,40 @@ def test_its_kernels_give_the_same_answers_bit_for_bit(built: Path) -> None:
     assert said.endswith(" 0 mismatches\n")
 
 
+def test_an_overflowing_stack_leaves_memory_and_reaches_no_data(built: Path) -> None:
+    """The stack grows down from where the first global points to; all data has to lie above that."""
+    stack, data = stack_and_data((built / "dabnet.wasm").read_bytes())
+    assert 0 < stack <= min(data)
+
+
+def stack_and_data(module: bytes) -> tuple[int, list[int]]:
+    """Return the first global's start, and where the segments of data begin: sections 6 and 11 of a module."""
+
+    def number(at: int) -> tuple[int, int]:  # LEB128
+        value = shift = 0
+        while True:
+            value |= (module[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if module[at - 1] < 128:
+                return value, at
+
+    stack, data, at = 0, list[int](), 8
+    while at < len(module):
+        kind, (size, begin) = module[at], number(at + 1)
+        at = begin + size
+        count, here = number(begin)
+        if kind == 6:
+            assert module[here : here + 3] == b"\x7f\x01\x41"  # a mutable i32, i32.const
+            stack = number(here + 3)[0]
+        for _ in range(count if kind == 11 else 0):
+            assert module[here : here + 2] == b"\x00\x41"  # of memory 0, i32.const
+            offset, here = number(here + 2)
+            length, here = number(here + 1)
+            data.append(offset)
+            here += length
+    return stack, data
+
+
 def test_models_answer_as_in_the_native_runtime_bit_for_bit(built: Path, tmp_path: Path) -> None:
     """Random models, the networks of the paper and the models that ship, with both sets of kernels."""
     witnesses = [*network_witnesses(), *random_witnesses(RANDOM_MODELS)]
