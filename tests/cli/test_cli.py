@@ -18,11 +18,14 @@ from dabnet.cli.demo import conclude
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources.synthetic import open_synthetic
 from dabnet.sketches.store import SketchSet
+from tests import warm
+
+PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def run(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
     program = ["-c", code] if code else ["-m", "dabnet"]
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    environment = os.environ | PLAIN
     return subprocess.run(
         [sys.executable, *program, *arguments], capture_output=True, text=True, timeout=300, env=environment
     )
@@ -41,7 +44,7 @@ def test_help_lists_every_command_and_teaches() -> None:
     listed = " ".join(run("--help").stdout.split())
     for name, line in COMMANDS.items():
         assert f"{name} {line}" in listed
-    text = run("demo", "--help").stdout
+    text = warm.run("demo", "--help", **PLAIN).stdout
     for words in ("--output", "--json", "Folder for pictures and networks"):
         assert words in text
 
@@ -52,7 +55,7 @@ DEMO = ("demo", "--epochs", "2", "--sketches", "10", "--threads", "1", "--output
 
 def figures(folder: Path) -> dict[str, Any]:
     """Run the demo in a folder and give its figures, but for the paths."""
-    done = run(*DEMO, str(folder), "--json")
+    done = warm.run(*DEMO, folder, "--json", **PLAIN)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert {Path(path).parent for path in found.pop("pictures").values()} == {folder}
@@ -79,12 +82,7 @@ def test_demo_draws_its_pictures(demo_folder: Path) -> None:
 
 
 def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dabnet", *DEMO, str(tmp_path)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = warm.start(*DEMO, tmp_path)
     until = time.monotonic() + 120
     while not (tmp_path / "demo-xnor" / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
@@ -105,7 +103,7 @@ def test_demo_that_is_interrupted_goes_on_to_the_same_figures(demo_folder: Path,
     assert real["float_bytes"] > real["bytes"] > 15 * dab["bytes"]
     assert xnor["bytes"] < dab["bytes"] < 1.1 * xnor["bytes"]  # two numbers per filter instead of one
 
-    changed = run(*DEMO, str(tmp_path), "--sketches", "11")
+    changed = warm.run(*DEMO, tmp_path, "--sketches", "11", **PLAIN)
     assert changed.returncode == 0, changed.stderr
     assert "220 sketches" in changed.stdout
     assert changed.stdout.count("epoch   1  loss") == 3  # what was learned from other sketches does not count
@@ -143,7 +141,7 @@ def test_demo_claims_no_more_than_its_figures(accuracies: tuple[float, ...], wor
     ],
 )
 def test_bad_words_on_the_command_line_exit_with_2(arguments: list[str], words: str) -> None:
-    done = run(*arguments)
+    done = warm.run(*arguments, **PLAIN)
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -151,7 +149,7 @@ def test_bad_words_on_the_command_line_exit_with_2(arguments: list[str], words: 
 
 def test_an_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    done = run(*DEMO, str(tmp_path / "file"))
+    done = warm.run(*DEMO, tmp_path / "file", **PLAIN)
     assert done.returncode == 2
     assert done.stderr.startswith("dabnet: cannot write to ")
     assert "--output" in done.stderr
@@ -160,7 +158,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> Non
 
 def test_demo_leaves_a_set_alone_that_it_did_not_draw(tmp_path: Path) -> None:
     prepare(dataclasses.replace(open_synthetic(2), title="Mine"), tmp_path / "sketches.parquet", workers=1)
-    done = run(*DEMO, str(tmp_path))
+    done = warm.run(*DEMO, tmp_path, **PLAIN)
     assert done.returncode == 2
     assert "holds other sketches: choose another folder with --output" in done.stderr
     assert done.stderr.count("\n") == 1

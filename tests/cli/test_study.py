@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,11 @@ import pytest
 from dabnet.cli import main
 from dabnet.sketches.prepare import prepare
 from dabnet.sketches.sources import open_source
+from dabnet.sketches.store import SketchSet
+from dabnet.training.fit import fit
+from dabnet.training.run import begin_run
+from dabnet.training.study import load_study
+from tests import warm
 
 STUDY = """
 title = "Two methods"
@@ -38,9 +41,7 @@ classes = ["cat", "house", "sun"]
 
 
 def run_study(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dabnet", "study", "study.toml", *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment)
+    return warm.run("study", "study.toml", *arguments, cwd=folder, COLUMNS="200", NO_COLOR="1")
 
 
 @pytest.fixture
@@ -51,11 +52,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def train_here(folder: Path, seed: int) -> None:
+    """Train the runs of a seed as the command would, but in this process."""
+    for each in load_study(folder / "study.toml").runs:
+        if each.seed == seed:
+            target, data = folder / "out" / each.folder, folder / "set.parquet"
+            begin_run(target, each.recipe, data, 0, test=False)
+            fit(target, each.recipe, SketchSet(data), 0, device="cpu", test=False)
+
+
 def test_a_study_is_stopped_goes_on_and_tells_what_it_found(folder: Path) -> None:
-    command = [sys.executable, "-m", "dabnet", "study", "study.toml", "--data", "set.parquet", "-o", "out"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    train_here(folder, seed=1)
+    there = (folder / "out" / "dab-seed1" / "best.safetensors").stat().st_mtime_ns
+    process = warm.start("study", "study.toml", "--data", "set.parquet", "-o", "out", "--jobs", 1, cwd=folder)
     until = time.monotonic() + 120
-    while not (folder / "out" / "dab-seed0" / "run.json").exists() and time.monotonic() < until:
+    while not (folder / "out" / "xnor-seed0" / "run.json").exists() and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
@@ -74,6 +85,7 @@ def test_a_study_is_stopped_goes_on_and_tells_what_it_found(folder: Path) -> Non
         assert row["validation_accuracy"]["mean"] == pytest.approx(sum(values) / 2, abs=1e-5)
     assert (folder / "out" / "summary.png").stat().st_size > 3_000
 
+    assert (folder / "out" / "dab-seed1" / "best.safetensors").stat().st_mtime_ns == there
     weights = folder / "out" / "dab-seed0" / "best.safetensors"
     before = weights.stat().st_mtime_ns
     again = run_study(folder, "-o", "out", "--json")  # needs no data: everything is there

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +33,8 @@ from dabnet.training.class_features import (
 )
 from dabnet.training.finetune import tuning_recipe
 from dabnet.training.growing_head import COST, MOST_LIKELY, Head, Lesson
-from tests.training.tuning import command, interrupt_learning, small_model
+from tests import warm
+from tests.training.tuning import interrupt_learning, small_model
 
 QUICK = ("--set", "epochs=3")
 
@@ -71,9 +70,8 @@ def made_up_features(model: Model, seed: int = 0) -> ClassFeatures:
 
 def test_a_class_is_added_and_a_known_one_gets_better_by_the_command(drawings: Path, tmp_path: Path) -> None:
     folder = tmp_path / "added"
-    arguments = command("--from", "tuberlin", "--add", drawings, "-o", folder, "--set", "epochs=4")
-    environment = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+    arguments = ("--from", "tuberlin", "--add", drawings, "-o", folder, "--set", "epochs=4")
+    done = warm.run("train", "--threads", 1, *arguments, COLUMNS="300", NO_COLOR="1", TERM="dumb")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "1 class added to 250, from 12 drawings" in done.stdout
@@ -276,8 +274,8 @@ def test_what_cannot_be_added_is_one_sentence(
 
 def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path) -> None:
     folder = tmp_path / "added"
-    arguments = command("--from", "default", "--add", drawings, "-o", folder, "--set", "epochs=600")
-    code, errors = interrupt_learning(arguments, folder)
+    arguments = ("--from", "default", "--add", drawings, "-o", folder, "--set", "epochs=600")
+    code, errors = interrupt_learning(warm.start("train", "--threads", 1, *arguments), folder)
     assert code == 130
     assert errors == "Stopped, before there was anything to keep: run the same command again.\n"
     assert {path.name for path in folder.iterdir()} == {"data.parquet"}

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import draw_thing
 from dabnet.training.data import divide
 from dabnet.training.finetune import find_features, finetune, fit_head, tuning_recipe
-from tests.training.tuning import command, interrupt_learning, small_model
+from tests import warm
+from tests.training.tuning import interrupt_learning, small_model
 
 THINGS = ["cat", "house", "key", "sun", "tree"]
 QUICK = ["epochs=3", 'classes=["cat", "house", "key", "sun", "tree"]']
@@ -43,9 +44,8 @@ def drawings(tmp_path: Path) -> Path:
 
 def test_the_shipped_model_learns_classes_from_a_folder_of_drawings(drawings: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tuned"
-    arguments = command("--from", "default", "--data", drawings, "-o", folder, "--set", "epochs=4")
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+    arguments = ("--from", "default", "--data", drawings, "-o", folder, "--set", "epochs=4")
+    done = warm.run("train", "--threads", 1, *arguments, COLUMNS="200", NO_COLOR="1", TERM="dumb")
     assert done.returncode == 0, done.stderr
     for words in ("45 drawings of 5 classes", "5 classes learnt from 30 drawings", "On 15 others, of fold 0: top-1"):
         assert words in done.stdout
@@ -142,12 +142,18 @@ def test_no_test_leaves_the_fold_alone(small_set: Path, tmp_path: Path, capsys: 
     assert json.loads((folder / "result.json").read_text())["temperature"] == figures["temperature"]
 
 
-@pytest.mark.parametrize("shell", ["", "trap '' INT; "], ids=["a shell", "one that ignores Ctrl-C"])
-def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path, shell: str) -> None:
+@pytest.mark.parametrize("ignored", [False, True], ids=["a shell", "one that ignores Ctrl-C"])
+def test_ctrl_c_leaves_nothing_half_made(drawings: Path, tmp_path: Path, ignored: bool) -> None:
     folder = tmp_path / "tuned"
-    arguments = command("--from", "default", "--data", drawings, "-o", folder, "--set", "epochs=600")
-    arguments = ["sh", "-c", f'{shell}exec "$@"', "sh", *arguments]
-    code, errors = interrupt_learning(arguments, folder)
+    arguments = ["train", "--threads", "1", "--from", "default", "--data", str(drawings), "-o", str(folder)]
+    arguments += ["--set", "epochs=600"]
+    process: subprocess.Popen[str] | warm.Running
+    if ignored:
+        command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-m", "dabnet", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    else:
+        process = warm.start(*arguments)
+    code, errors = interrupt_learning(process, folder)
     assert code == 130
     assert errors == "Stopped, before there was anything to keep: run the same command again.\n"
     assert {path.name for path in folder.iterdir()} == {"data.parquet"}

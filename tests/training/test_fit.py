@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -28,6 +27,7 @@ from dabnet.training.evaluate import evaluate
 from dabnet.training.fit import fit, take_over
 from dabnet.training.run import begin_run, load_trained, open_run
 from dabnet.training.teacher import load_teacher
+from tests import warm
 from tests.training.conftest import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -37,21 +37,16 @@ FILES = {
 }  # fmt: skip
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "dabnet", "train", "--threads", "1", *map(str, arguments)]
+PLAIN = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def start(*arguments: object) -> warm.Running:
+    return warm.start("train", "--threads", 1, *arguments)
 
 
 def run(*arguments: object, limit: int | None = None) -> subprocess.CompletedProcess[str]:
     """Run `dabnet train`; no file may become larger than `limit` bytes."""
-
-    def restrict() -> None:
-        if limit:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=300, env=environment, preexec_fn=restrict
-    )
+    return warm.run("train", "--threads", 1, *arguments, limit=limit, **PLAIN)
 
 
 def free_port() -> int:
@@ -66,7 +61,9 @@ def finished(small_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "whole"
     recipe = folder.with_name("tiny.toml")
     recipe.write_text(TINY.to_toml())
-    done = run(recipe, "--data", small_set, "--fold", 1, "-o", folder)
+    command = [sys.executable, "-m", "dabnet", "train", "--threads", "1", str(recipe), "--data", str(small_set)]
+    command += ["--fold", "1", "-o", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | PLAIN)
     assert done.returncode == 0, done.stderr
     for words in ("epoch   3  loss", "images/s", "sketches of fold 1, never seen before: top-1", "curves.png"):
         assert words in done.stdout
@@ -105,12 +102,14 @@ def test_a_run_that_is_stopped_in_an_epoch_ends_with_the_same_weights(
 ) -> None:
     folder = tmp_path / "stopped"
     arguments = (finished.with_name("tiny.toml"), "--data", small_set, "--fold", 1, "-o", folder)
-    process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = start(*arguments)
     until = time.monotonic() + 120
     while not (folder / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
     process.send_signal(number)
+    told = time.monotonic()
     _, errors = process.communicate(timeout=300)
+    assert time.monotonic() - told < 60  # on a busy machine; it does not wait for anything
     epochs = len((folder / "metrics.csv").read_text().splitlines()) - 1
     assert 1 <= epochs < 3
     if number != signal.SIGKILL:
@@ -142,12 +141,12 @@ def test_a_run_with_every_ingredient_on_is_killed_and_ends_with_the_same_weights
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert {name for name in rows[0] if ":" in name} == {"validation_accuracy:Synthetic sketches"}
-    process = subprocess.Popen(command(*arguments, "-o", killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start(*arguments, "-o", killed)
     until = time.monotonic() + 120
     while not (killed / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
-    process.kill()
-    process.wait(60)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
     done = run("--resume", killed)
     assert done.returncode == 0, done.stderr
     one, two = (torch.load(folder / "last.ckpt", weights_only=True)["state_dict"] for folder in (whole, killed))
@@ -158,15 +157,15 @@ def test_a_run_with_every_ingredient_on_is_killed_and_ends_with_the_same_weights
 
 
 def test_two_processes_take_the_steps_of_one_that_divides_its_batches(small_set: Path, tmp_path: Path) -> None:
-    script = ROOT / "tests" / "training" / "ddp_losses.py"
+    alone = warm.run(small_set, tmp_path / "one", 2, module="tests.training.ddp_losses")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    alone = [sys.executable, str(script), str(small_set), str(tmp_path / "one"), "2"]
-    together = [
+    command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1",
-        "--master-port", str(free_port()), str(script), str(small_set), str(tmp_path / "two"), "1",
+        "--master-port", str(free_port()), "-m", "tests.training.ddp_losses",
+        str(small_set), str(tmp_path / "two"), "1",
     ]  # fmt: skip
-    for arguments in (alone, together):
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+    together = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    for done in (alone, together):
         assert done.returncode == 0, done.stderr
     one = np.array(json.loads((tmp_path / "one" / "losses0.json").read_text()))
     two = np.array([json.loads((tmp_path / "two" / f"losses{rank}.json").read_text()) for rank in (0, 1)])
@@ -223,12 +222,12 @@ def test_a_student_is_stopped_before_and_after_its_first_epoch_and_ends_with_the
     assert (begun.start, begun.test, begun.recipe.teacher) == (finished.resolve(), False, str(finished.resolve()))
 
     begin_run(stopped, begun.recipe, begun.data, begun.fold, start=begun.start, test=begun.test)  # and killed at once
-    process = subprocess.Popen(command("--resume", stopped), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start("--resume", stopped)
     until = time.monotonic() + 120
     while not (stopped / "last.ckpt").exists() and time.monotonic() < until:
         time.sleep(0.005)
-    process.kill()
-    process.wait(60)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
     assert len((stopped / "metrics.csv").read_text().splitlines()) == 2
     done = run("--resume", stopped, "--json")
     assert done.returncode == 0, done.stderr

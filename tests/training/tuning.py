@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dabnet.comparing.fresh import fresh_model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from dabnet.packed import Model
+    from tests.warm import Running
 
 
 def small_model(**settings: Any) -> Model:
@@ -24,13 +23,8 @@ def small_model(**settings: Any) -> Model:
     return replace(model, labels=("a", "b", "c"), raster={"size": 32, "margin": 0.05, "pen": 0.04})
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "dabnet", "train", "--threads", "1", *map(str, arguments)]
-
-
-def interrupt_learning(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Run a command, press Ctrl-C once it has prepared its drawings, and return its exit code and last words."""
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def interrupt_learning(process: subprocess.Popen[str] | Running, folder: Path) -> tuple[int | None, str]:
+    """Press Ctrl-C once a command has prepared its drawings, and return its exit code and last words."""
     until = time.monotonic() + 120
     while [path.name for path in folder.glob("*")] != ["data.parquet"] and time.monotonic() < until:
         time.sleep(0.005)

@@ -81,7 +81,8 @@ def fit(
             max_epochs=recipe.epochs,
             accumulate_grad_batches=recipe.accumulate,
             precision=recipe.arithmetic,
-            logger=TensorBoardLogger(folder, name="tensorboard", version=""),
+            # Its writer may sleep through the end of a run that is stopped, until the next time to flush.
+            logger=TensorBoardLogger(folder, name="tensorboard", version="", flush_secs=1),
             callbacks=[Keeper(folder, parts.classes, recipe.raster), Bar(console)],
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
