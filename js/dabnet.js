@@ -1,5 +1,5 @@
-// Recognizes free-hand sketches in a page, a worker or Node: the core of dabnet as WebAssembly, and what carries numbers
-// to it and back. Reading, checking, planning and running a model is the core's work; native/dabnet.h describes it.
+// Recognizes free-hand sketches in a page, a worker or Node: the core of dabnet as WebAssembly, and what carries
+// numbers to it and back. Reading, checking, planning and running a model is the core's work: see native/dabnet.h.
 
 const ABI_VERSION = 1;
 const SENTENCE_BYTES = 16384;
@@ -20,7 +20,7 @@ export class Recognizer {
   }
 
   /** Opens a model in memory of its own, so that a file that is refused leaves nothing behind. */
-  static async load({ wasm, model, ...options }) {
+  static async load({ wasm, model, ...options } = {}) {
     const [module, bytes] = await Promise.all([compile(wasm), readBytes(model, "model")]);
     const core = await Core.start(module);
     core.open(bytes, options);
@@ -96,8 +96,8 @@ class Core {
     this.#exports = null;
   }
 
-  // Calls work(take, put): `take` lends so many bytes, and `put` such as hold an array's, until the work is done. Taking
-  // memory may move all of it, so views of it are made anew.
+  // Calls work(take, put): `take` lends so many bytes, and `put` such as hold an array's, until the work is done.
+  // Taking memory may move all of it, so views of it are made anew.
   #use(work) {
     if (this.#ended) throw new Error(this.#ended);
     const lent = [];
@@ -127,7 +127,8 @@ class Core {
 
   // Calls a function that says in a sentence what is wrong.
   #call(name, ...values) {
-    if (this.#exports[name](...values, this.#sentence, SENTENCE_BYTES) !== 0) throw new Error(this.#text(this.#sentence));
+    const status = this.#exports[name](...values, this.#sentence, SENTENCE_BYTES);
+    if (status !== 0) throw new Error(this.#text(this.#sentence));
   }
 
   #text(at) {
@@ -140,12 +141,17 @@ class Core {
   }
 
   open(bytes, { maxMemory, maxWork, kernels }) {
+    if (maxMemory !== undefined && !(maxMemory >= 0)) {
+      throw new Error(`maxMemory is a number of bytes, not ${maxMemory}.`);
+    }
     this.#use((take, put) => {
       const [options, found, file] = [take(OPTIONS.bytes), take(4), put(bytes)];
       this.#exports.dabnet_default_options(options);
       const name = kernels === undefined ? 0 : put(new TextEncoder().encode(`${kernels}\0`));
       const view = new DataView(this.#buffer, options);
-      if (maxMemory !== undefined) view.setBigUint64(OPTIONS.maxMemory, BigInt(maxMemory), true);
+      if (maxMemory !== undefined) {
+        view.setBigUint64(OPTIONS.maxMemory, BigInt(Math.floor(Math.min(maxMemory, 2 ** 53))), true);
+      }
       if (maxWork !== undefined) view.setFloat64(OPTIONS.maxWork, maxWork, true);
       view.setUint32(OPTIONS.kernels, name, true);
       this.#call("dabnet_open", file, bytes.length, options, found);

@@ -17,12 +17,14 @@ from PIL import Image
 import dabnet
 from benchmarks.photographs import CONDITIONS, PENS, Scene
 from dabnet import _native
+from dabnet.comparing.sketches import draw_sketches
 from dabnet.errors import InputError
 from dabnet.packed import find_model, to_bytes
 from dabnet.packed.shipped import model_names
+from dabnet.runtime import Session
 from dabnet.sketches import read_sketch, synthetic_strokes
 from tests.packed.fuzz import MAX_MEMORY, MAX_WORK, base_models, make_case
-from tests.runtime.witness import network_witnesses, random_witnesses
+from tests.runtime.witness import Witness, network_witnesses, random_witnesses
 
 from .cases import Cases, same_bits
 from .conftest import ROOT, run
@@ -73,13 +75,19 @@ def stack_and_data(module: bytes) -> tuple[int, list[int]]:
 
 def test_models_answer_as_in_the_native_runtime_bit_for_bit(built: Path, tmp_path: Path) -> None:
     """Random models, the networks of the paper and the models that ship, with both sets of kernels."""
-    witnesses = [*network_witnesses(), *random_witnesses(RANDOM_MODELS)]
+    witnesses = [*network_witnesses(), *map(shipped_witness, model_names()), *random_witnesses(RANDOM_MODELS)]
     cases, wanted = Cases(), list(itertools.product(("wasm_simd", "portable"), witnesses))
     for kernels, witness in wanted:
         cases.add(witness.data, witness.x, kernels=kernels)
     for (kernels, witness), answer in zip(wanted, cases.answers(built, tmp_path), strict=True):
         assert answer["kernels"] == kernels
         assert same_bits(answer["logits"], witness.logits), (witness.name, kernels)
+
+
+def shipped_witness(name: str) -> Witness:
+    data, session = find_model(name).read_bytes(), Session(name)
+    x = draw_sketches(20, session.input_size, session.raster, seed=7)
+    return Witness(name, data, x, session.run(x))
 
 
 def test_broken_files_are_refused_with_the_same_sentence(built: Path, tmp_path: Path) -> None:
