@@ -262,6 +262,9 @@ void Network::take_out(const Values& values, float* answers) const {
             if (out.is_bits()) {
                 const std::uint64_t word = static_cast<const std::uint64_t*>(last)[at * out.words() + c / 64];
                 answer = word >> (c % 64) & 1 ? 1.0f : -1.0f;
+            } else if (out.is_whole()) {
+                const int byte = static_cast<const std::uint8_t*>(last)[at * out.channels + c];
+                answer = static_cast<float>(byte - out.zero);
             } else {
                 answer = static_cast<const float*>(last)[at * out.channels + c];
             }

@@ -86,7 +86,7 @@ class Network {
     bool plan(std::size_t answer);
 
     // Runs `batch` images (channels, height, width). Several threads may call it at once. Signs are answered as +1 and
-    // -1. Returns DABNET_OK, DABNET_CANCELLED or DABNET_NO_MEMORY.
+    // -1, whole numbers as they are. Returns DABNET_OK, DABNET_CANCELLED or DABNET_NO_MEMORY.
     dabnet_status run(const float* images, std::size_t batch, float* answers, Stop& stop) const;
 
     // The same for images that are made when their turn comes, by the thread that runs them: draw(i, image) says

@@ -6,7 +6,7 @@
 
 namespace dabnet {
 
-// What one number of a value is stored as. The runtime makes f32 and bit; u8 and u4 are for quantized activations.
+// What one number of a value is stored as: a real number, a whole number of 8 or of 4 bits, or a sign.
 enum class ElementType : std::uint8_t { f32, u8, u4, bit };
 
 constexpr const char* name_of(ElementType type) {
@@ -14,7 +14,8 @@ constexpr const char* name_of(ElementType type) {
 }
 
 // Values are NHWC: position after position, all channels of a position together. Bits of a position start at a word of
-// 64, the first channel in its lowest bit, and unused bits are 0.
+// 64, the first channel in its lowest bit, and unused bits are 0. A whole number has a byte of its own, which is the
+// number plus `zero`.
 //
 // Counts that have not met a budget yet have 64 bits: a small file can describe more than an address space holds.
 struct Shape {
@@ -22,11 +23,16 @@ struct Shape {
     std::size_t height;
     std::size_t width;
     ElementType type = ElementType::f32;
+    std::uint8_t zero = 0;  // the byte of 0, of whole numbers
 
     bool is_bits() const { return type == ElementType::bit; }
-    Shape as(ElementType other) const { return {channels, height, width, other}; }
+    bool is_whole() const { return type == ElementType::u8 || type == ElementType::u4; }
+    Shape as(ElementType other, std::uint8_t byte_of_zero = 0) const {
+        return {channels, height, width, other, byte_of_zero};
+    }
     bool operator==(const Shape& other) const {
-        return channels == other.channels && height == other.height && width == other.width && type == other.type;
+        return channels == other.channels && height == other.height && width == other.width && type == other.type &&
+               zero == other.zero;
     }
 
     std::size_t words() const { return (channels + 63) / 64; }  // of bits, at a position
@@ -37,9 +43,8 @@ struct Shape {
             case ElementType::f32:
                 return count() * sizeof(float);
             case ElementType::u8:
-                return count();
             case ElementType::u4:
-                return (std::uint64_t{channels} + 1) / 2 * positions();
+                return count();
             case ElementType::bit:
                 break;
         }

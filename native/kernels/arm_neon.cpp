@@ -121,6 +121,23 @@ inline std::uint64_t compare(float32x4x2_t values, const float* thresholds) {
     return vaddvq_u16(vandq_u16(vcombine_u16(low, high), vld1q_u16(kBits)));
 }
 
+// Stores the first `count` of 8 numbers as bytes.
+inline void quantize(const Quantization& job, std::size_t at, std::size_t count, float32x4x2_t value) {
+    const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
+    int16x4_t halves[2];
+    for (int h = 0; h < 2; ++h) {
+        float32x4_t x = vmulq_n_f32(value.val[h], job.scale);
+        x = vbslq_f32(vcgtq_f32(x, low), x, low);
+        x = vbslq_f32(vcltq_f32(x, high), x, high);
+        halves[h] = vmovn_s32(vsubq_s32(vcvtnq_s32_f32(x), vcvtq_s32_f32(low)));
+    }
+    const uint8x8_t bytes = vqmovun_s16(vcombine_s16(halves[0], halves[1]));
+    if (count == 8) return vst1_u8(job.out + at, bytes);
+    std::uint8_t some[8];
+    vst1_u8(some, bytes);
+    std::memcpy(job.out + at, some, count);
+}
+
 // As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
 // one, its bits are in a register too.
 template <std::size_t Most>
@@ -162,12 +179,13 @@ struct RunningEpilogue {
             for (int h = 0; h < 2; ++h) value.val[h] = vaddq_f32(value.val[h], added.val[h]);
         }
         for (std::size_t set = 0; set < job.early_signs; ++set) take_sign(set, i, value);
-        if (job.real == nullptr && job.early_signs == job.signs_count) return;
+        if (job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
         for (std::size_t h = 0; h < 2; ++h) {
             const std::size_t filter = first + i + 4 * h;
             value.val[h] = affine(job.after, filter, activation(filter, affine(job.before, filter, value.val[h])));
         }
         for (std::size_t set = job.early_signs; set < signs(); ++set) take_sign(set, i, value);
+        for (std::size_t set = 0; set < job.quantized_count; ++set) quantize(job.quantized[set], at, count, value);
         if (job.real != nullptr) store(job.real + at, count, value);
     }
 
@@ -454,7 +472,8 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-extern const Kernels kNeonKernels{"arm_neon",  runs_here,    count_differences, sum_signs, float_conv, float_epilogue,
-                                  spread_bits, pair_nibbles, lut_conv,          make_sums, sum_conv,   float_max};
+extern const Kernels kNeonKernels{"arm_neon",     runs_here,   count_differences, sum_signs, float_conv,
+                                  float_epilogue, spread_bits, pair_nibbles,      lut_conv,  make_sums,
+                                  sum_conv,       nullptr,     nullptr,           float_max};
 
 }  // namespace dabnet

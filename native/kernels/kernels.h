@@ -40,10 +40,20 @@ struct SignArrays {
 
 constexpr std::size_t kMostSigns = 8;
 
+// Whole numbers of real ones: scale x, clamped, rounded to the nearest, of two the even one. A byte is the number less
+// `low`.
+struct Quantization {
+    float scale, low, high;
+    std::uint8_t* out;  // (positions, filters)
+};
+
+constexpr std::size_t kMostQuantized = 4;
+
 // What is done with a convolution's numbers before they are written, from the plan to the kernel:
 //
 //     sum = number + added;  the first `early_signs` signs are taken of it
-//     value = after(activation(before(sum)));  the other signs are taken of that, and it is written to `real`
+//     value = after(activation(before(sum)));  the other signs and all whole numbers are taken of that, and it is
+//                                              written to `real`
 //
 // The plan fills in everything but `added`, `real` and `out`, which are a run's, and may leave arrays null; the kernels
 // get arrays that are filled up with zeros to a multiple of 64 filters, none of them null but those that say so.
@@ -58,6 +68,8 @@ struct Epilogue {
     float high = std::numeric_limits<float>::infinity();
     SignArrays signs[kMostSigns] = {};
     std::size_t signs_count = 0, early_signs = 0;
+    Quantization quantized[kMostQuantized] = {};
+    std::size_t quantized_count = 0;
     float* real = nullptr;  // (positions, filters), or null
 };
 
@@ -116,6 +128,37 @@ struct SumConvJob {
 
 constexpr std::size_t kSumPart = 96;
 
+// A convolution of whole numbers with one-bit weights, at some positions and for up to 64 filters:
+//
+//     dot = 2 (sum of the inputs whose weight is +1) - (sum of all inputs), which is exact
+//     number = (scale dot + offset (sum of all inputs)) + bias
+//
+// Inputs are bytes, of which `zero` stands for 0, padding included. They come as tables: for each 4 channels of a
+// position a row of 16 bytes, the sums of the channels that each of the 16 patterns of weights has. Four such sums of
+// numbers up to 15 fit in a byte. Numbers of 8 bits are two numbers of 4 bits, the tables of the upper halves in a
+// second plane.
+//
+// Rows that stand side by side are a run; a run has an even number of them. The weights of 64 filters stand together as
+// for a LutConvJob.
+struct SubsetConvJob {
+    const std::uint8_t* tables;
+    std::size_t plane;            // bytes from the lower halves to the upper ones; 0 if there are none
+    const std::uint32_t* starts;  // the row of each position's top left tap
+    std::size_t first_position, positions;
+    const std::size_t* runs;  // the rows at which runs start, from the top left tap
+    std::size_t run_count;
+    std::size_t run_length;             // in rows
+    const std::uint8_t* weights;        // (runs * run_length / 2, 64), at a multiple of 32
+    std::size_t first_filter;           // a multiple of 64
+    const float* scale;                 // of all filters, then zeros up to a multiple of 64
+    const float* offset;                // likewise, or null
+    const float* bias;                  // likewise, or null
+    const std::int32_t* byte_sums;      // of each position: the sum of the bytes that it sees
+    const std::int32_t* filter_shifts;  // of each filter: what its dot product of bytes is too large by, or null for 0
+    std::int32_t sum_shift;             // what a position's sum of bytes is too large by
+    const Epilogue* epilogue;
+};
+
 struct Kernels {
     const char* name;
     bool (*runs_here)();
@@ -140,6 +183,12 @@ struct Kernels {
     // Makes the four sums of each triple of channels, the last one filled up with zeros.
     void (*make_sums)(const float* x, std::size_t channels, float* out);
     void (*sum_conv)(const SumConvJob& job);
+
+    // Makes the tables of positions of so many channels, filled up with zeros to a multiple of 8, and the sum of each
+    // position's bytes; `upper` is null for numbers of 4 bits. Null, as what follows, where there are no tables.
+    void (*make_subset_sums)(const std::uint8_t* bytes, std::size_t positions, std::size_t channels,
+                             std::uint8_t* lower, std::uint8_t* upper, std::int32_t* sums);
+    void (*subset_conv)(const SubsetConvJob& job);
 
     // The largest of `count` numbers in each of `channels` channels; of equal ones the first.
     void (*float_max)(const float* const* x, std::size_t count, std::size_t channels, float* y);

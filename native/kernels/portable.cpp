@@ -61,6 +61,16 @@ float activation(const Epilogue& job, std::size_t filter, float value) {
     return value < job.high ? value : job.high;
 }
 
+// What is below 2^22 is rounded where a float32 has no more bits for a fraction.
+std::uint8_t quantize(const Quantization& job, float value) {
+    constexpr float kNoFractions = 12582912.0f;  // 2^23 + 2^22
+    value = job.scale * value;
+    value = value > job.low ? value : job.low;
+    value = value < job.high ? value : job.high;
+    const float rounded = (value + kNoFractions) - kNoFractions;
+    return static_cast<std::uint8_t>(rounded - job.low);
+}
+
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
     for (std::size_t set = 0; set < job.signs_count; ++set) {
@@ -77,6 +87,9 @@ void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first
         for (std::size_t set = 0; set < job.early_signs; ++set) sign(set, value);
         value = affine(job.after, filter, activation(job, filter, affine(job.before, filter, value)));
         for (std::size_t set = job.early_signs; set < job.signs_count; ++set) sign(set, value);
+        for (std::size_t set = 0; set < job.quantized_count; ++set) {
+            job.quantized[set].out[at] = quantize(job.quantized[set], value);
+        }
         if (job.real != nullptr) job.real[at] = value;
     }
 }
@@ -134,7 +147,8 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv, float_epilogue,
-                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,   float_max};
+const Kernels kPortableKernels{"portable",     runs_here, count_differences, sum_signs, float_conv,
+                               float_epilogue, nullptr,   nullptr,           nullptr,   make_sums,
+                               sum_conv,       nullptr,   nullptr,           float_max};
 
 }  // namespace dabnet

@@ -132,6 +132,23 @@ inline std::uint64_t compare(const Eight& values, const float* thresholds) {
            wasm_i32x4_bitmask(wasm_f32x4_ge(values.half[1], wasm_v128_load(thresholds + 4))) << 4;
 }
 
+// Stores the first `count` of 8 numbers as bytes.
+inline void quantize(const Quantization& job, std::size_t at, std::size_t count, const Eight& value) {
+    const v128_t low = wasm_f32x4_splat(job.low), high = wasm_f32x4_splat(job.high);
+    v128_t halves[2];
+    for (int h = 0; h < 2; ++h) {
+        const v128_t x = wasm_f32x4_mul(value.half[h], wasm_f32x4_splat(job.scale));
+        const v128_t clamped = wasm_f32x4_pmin(high, wasm_f32x4_pmax(low, x));
+        halves[h] = wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_sub(wasm_f32x4_nearest(clamped), low));
+    }
+    const v128_t words = wasm_i16x8_narrow_i32x4(halves[0], halves[1]);
+    const v128_t bytes = wasm_u8x16_narrow_i16x8(words, words);
+    if (count == 8) return wasm_v128_store64_lane(job.out + at, bytes, 0);
+    std::uint8_t some[16];
+    wasm_v128_store(some, bytes);
+    std::memcpy(job.out + at, some, count);
+}
+
 // As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
 // one, its bits are in a register too.
 template <std::size_t Most>
@@ -171,12 +188,13 @@ struct RunningEpilogue {
             for (int h = 0; h < 2; ++h) value.half[h] = wasm_f32x4_add(value.half[h], added.half[h]);
         }
         for (std::size_t set = 0; set < job.early_signs; ++set) take_sign(set, i, value);
-        if (job.real == nullptr && job.early_signs == job.signs_count) return;
+        if (job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
         for (std::size_t h = 0; h < 2; ++h) {
             const std::size_t filter = first + i + 4 * h;
             value.half[h] = affine(job.after, filter, activation(filter, affine(job.before, filter, value.half[h])));
         }
         for (std::size_t set = job.early_signs; set < signs(); ++set) take_sign(set, i, value);
+        for (std::size_t set = 0; set < job.quantized_count; ++set) quantize(job.quantized[set], at, count, value);
         if (job.real != nullptr) store(job.real + at, count, value);
     }
 
@@ -471,7 +489,8 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-extern const Kernels kWasmKernels{"wasm_simd", runs_here,    count_differences, sum_signs, float_conv, float_epilogue,
-                                  spread_bits, pair_nibbles, lut_conv,          make_sums, sum_conv,   float_max};
+extern const Kernels kWasmKernels{"wasm_simd",    runs_here,   count_differences, sum_signs, float_conv,
+                                  float_epilogue, spread_bits, pair_nibbles,      lut_conv,  make_sums,
+                                  sum_conv,       nullptr,     nullptr,           float_max};
 
 }  // namespace dabnet

@@ -114,17 +114,34 @@ inline void store(float* numbers, std::size_t count, __m256 values) {
     std::memcpy(numbers, some, count * sizeof(float));
 }
 
+// Stores the first `count` of 8 numbers as bytes.
+inline __attribute__((always_inline)) void quantize(const Quantization& job, std::size_t at, std::size_t count,
+                                                    __m256 value) {
+    const __m256 low = _mm256_set1_ps(job.low);
+    value = _mm256_max_ps(_mm256_mul_ps(_mm256_set1_ps(job.scale), value), low);
+    value = _mm256_min_ps(value, _mm256_set1_ps(job.high));
+    const __m256i numbers = _mm256_sub_epi32(_mm256_cvtps_epi32(value), _mm256_cvtps_epi32(low));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+    const __m128i bytes = _mm_packus_epi16(words, words);
+    if (count == 8) return _mm_storel_epi64(reinterpret_cast<__m128i*>(job.out + at), bytes);
+    alignas(16) std::uint8_t some[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(some), bytes);
+    std::memcpy(job.out + at, some, count);
+}
+
 // An epilogue whose kind is fixed at compile time, so that its branches are gone: how many signs are taken of the sum
-// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, and whether there are
-// affines. `AnyEpilogue` looks at all of this at run time.
-template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines>
+// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, whether there are
+// affines, and how many times whole numbers are made. `AnyEpilogue` looks at all of this at run time.
+template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines, std::size_t Quantized = 0>
 struct FixedEpilogue {
     static constexpr bool kIsAny = false;
+    static constexpr std::size_t kQuantized = Quantized;
     static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
     static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
 };
 struct AnyEpilogue {
     static constexpr bool kIsAny = true;
+    static constexpr std::size_t kQuantized = kMostQuantized;
     static constexpr std::size_t kEarly = 0, kLate = 0, kSigns = kMostSigns;
     static constexpr bool kAdds = true, kReal = true, kAffines = true;
 };
@@ -171,10 +188,13 @@ struct RunningEpilogue {
             value = _mm256_add_ps(value, load(job.added + at, count));
         }
         for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
-        if (!Kind::kReal && Kind::kLate == 0) return;
-        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count) return;
+        if (!Kind::kReal && Kind::kLate == 0 && Kind::kQuantized == 0) return;
+        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
         value = affine(job.after, i, activation(i, affine(job.before, i, value)));
         for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
+        for (std::size_t set = 0; set < (kIsAny ? job.quantized_count : Kind::kQuantized); ++set) {
+            quantize(job.quantized[set], at, count, value);
+        }
         if (Kind::kReal && (!kIsAny || job.real != nullptr)) store(job.real + at, count, value);
     }
 
@@ -213,7 +233,7 @@ void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t f
 
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
     const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
-    if (job.signs_count == 0 && job.added == nullptr && !has_affines) {
+    if (job.signs_count == 0 && job.added == nullptr && !has_affines && job.quantized_count == 0) {
         epilogue_of_values<FixedEpilogue<0, 0, false, true, false>>(job, position, first, n, values);
     } else {
         epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
@@ -368,6 +388,7 @@ using CountsEpilogue = void (*)(const LutConvJob& job, std::size_t position, std
 CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
     const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
     const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
+    if (epilogue.quantized_count != 0) return epilogue_of_counts<AnyEpilogue>;
     if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
         if (!adds || !real || early + late > 1) return epilogue_of_counts<AnyEpilogue>;
         if (early == 1) return epilogue_of_counts<FixedEpilogue<1, 0, true, true, true>>;
@@ -494,6 +515,250 @@ void sum_conv(const SumConvJob& job) {
     for (; position < end; ++position) sum_conv_at<1>(job, position, n);
 }
 
+// The first index of a table has the bytes of 4 channels that a pattern of weights has, the others being 0.
+struct SubsetIndices {
+    alignas(32) std::uint8_t of[4][32];
+    constexpr SubsetIndices() : of{} {
+        for (int channel = 0; channel < 4; ++channel) {
+            for (int i = 0; i < 32; ++i) {
+                const bool is_in = (i % 16 >> channel & 1) != 0;
+                of[channel][i] = static_cast<std::uint8_t>(is_in ? i / 16 * 4 + channel : 0x80);
+            }
+        }
+    }
+};
+constexpr SubsetIndices kSubsetIndices;
+
+// Two tables, of 8 channels.
+inline __attribute__((always_inline)) void put_subset_sums(__m256i channels, std::uint8_t* out) {
+    const auto* indices = reinterpret_cast<const __m256i*>(kSubsetIndices.of);
+    const __m256i first = _mm256_add_epi8(_mm256_shuffle_epi8(channels, indices[0]),  //
+                                          _mm256_shuffle_epi8(channels, indices[1]));
+    const __m256i second = _mm256_add_epi8(_mm256_shuffle_epi8(channels, indices[2]),  //
+                                           _mm256_shuffle_epi8(channels, indices[3]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_add_epi8(first, second));
+}
+
+void make_subset_sums(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, std::uint8_t* lower,
+                      std::uint8_t* upper, std::int32_t* sums) {
+    const __m256i low = _mm256_set1_epi8(15);
+    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
+        __m128i sum = _mm_setzero_si128();
+        for (std::size_t c = 0; c < channels; c += 8, lower += 32) {
+            long long some = 0;
+            std::memcpy(&some, bytes + c, channels - c < 8 ? channels - c : 8);
+            const __m256i eight = _mm256_set1_epi64x(some);
+            sum = _mm_add_epi64(sum, _mm_sad_epu8(_mm256_castsi256_si128(eight), _mm_setzero_si128()));
+            if (upper == nullptr) {
+                put_subset_sums(eight, lower);
+                continue;
+            }
+            put_subset_sums(_mm256_and_si256(eight, low), lower);
+            put_subset_sums(_mm256_and_si256(_mm256_srli_epi16(eight, 4), low), upper);
+            upper += 32;
+        }
+        sums[position] = _mm_cvtsi128_si32(sum);
+    }
+}
+
+// The sums of `Entries` positions, or of planes of them, and 32 * `Halves` filters.
+//
+// A byte that was looked up is at most 60, so four of them add up in a byte. Such bytes are added up two at a time, as
+// 16 bits (`all`), and those at odd places once more on their own (`odd`), so that the sum of the even ones is
+// all - 256 odd. After 273 times 240 that moves on to 32 bits.
+template <int Entries, int Halves>
+struct SubsetTile {
+    static constexpr std::size_t kMost = 273;
+
+    __m256i all[Entries][Halves], odd[Entries][Halves];
+    alignas(32) std::uint32_t sums[Entries][64];
+
+    void run(const SubsetConvJob& job, const std::uint8_t* const* taps) {
+        clear();
+        const std::uint8_t* weights = job.weights;
+        std::size_t room = kMost;
+        bool is_first = true;
+        const auto make_room = [&] {
+            if (room != 0) return;
+            widen(is_first);
+            is_first = false;
+            room = kMost;
+        };
+        for (std::size_t run = 0; run < job.run_count; ++run) {
+            const std::uint8_t* at[Entries];
+            for (int e = 0; e < Entries; ++e) at[e] = taps[e] + 16 * job.runs[run];
+            for (std::size_t left = job.run_length / 4, times; left != 0; left -= times) {
+                make_room();
+                times = left < room ? left : room;
+                accumulate<4>(at, weights, times);
+                room -= times;
+            }
+            if (job.run_length % 4 == 0) continue;
+            make_room();
+            accumulate<2>(at, weights, 1);
+            --room;
+        }
+        widen(is_first);
+    }
+
+    void clear() {
+        for (int e = 0; e < Entries; ++e) {
+            for (int h = 0; h < Halves; ++h) all[e][h] = odd[e][h] = _mm256_setzero_si256();
+        }
+    }
+
+    // Adds the sums of `times` times `Rows` rows.
+    template <int Rows>
+    inline __attribute__((always_inline)) void accumulate(const std::uint8_t** taps, const std::uint8_t*& weights,
+                                                          std::size_t times) {
+        const __m256i low = _mm256_set1_epi8(15);
+        __m256i both[Entries][Halves], odds[Entries][Halves];
+        std::memcpy(both, all, sizeof both);
+        std::memcpy(odds, odd, sizeof odds);
+        const std::uint8_t* at[Entries];
+        for (int e = 0; e < Entries; ++e) at[e] = taps[e];
+        const std::uint8_t* lines = weights;
+        for (std::size_t time = 0; time < times; ++time, lines += 32 * Rows) {
+            __m256i part[Entries][Halves];
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row) {
+                __m256i nibble[Halves];
+                for (int h = 0; h < Halves; ++h) {
+                    const __m256i byte = _mm256_load_si256(reinterpret_cast<const __m256i*>(lines) + row / 2 * 2 + h);
+                    nibble[h] = _mm256_and_si256(row % 2 == 0 ? byte : _mm256_srli_epi16(byte, 4), low);
+                }
+#pragma GCC unroll 4
+                for (int e = 0; e < Entries; ++e) {
+                    const __m256i table =
+                        _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(at[e]) + row));
+                    for (int h = 0; h < Halves; ++h) {
+                        const __m256i found = _mm256_shuffle_epi8(table, nibble[h]);
+                        part[e][h] = row == 0 ? found : _mm256_add_epi8(part[e][h], found);
+                    }
+                }
+            }
+#pragma GCC unroll 4
+            for (int e = 0; e < Entries; ++e) {
+                at[e] += 16 * Rows;
+                for (int h = 0; h < Halves; ++h) {
+                    both[e][h] = _mm256_add_epi16(both[e][h], part[e][h]);
+                    odds[e][h] = _mm256_add_epi16(odds[e][h], _mm256_srli_epi16(part[e][h], 8));
+                }
+            }
+        }
+        weights = lines;
+        for (int e = 0; e < Entries; ++e) taps[e] = at[e];
+        std::memcpy(all, both, sizeof both);
+        std::memcpy(odd, odds, sizeof odds);
+    }
+
+    // Moves the sums on to 32 bits; the first ones are put there, later ones added. Even bytes are filters 0 to 15, odd
+    // ones 16 to 31.
+    void widen(bool is_first) {
+        for (int e = 0; e < Entries; ++e) {
+            for (int h = 0; h < Halves; ++h) {
+                const __m256i even = _mm256_sub_epi16(all[e][h], _mm256_slli_epi16(odd[e][h], 8));
+                move_words(sums[e] + 32 * h, even, is_first);
+                move_words(sums[e] + 32 * h + 16, odd[e][h], is_first);
+            }
+        }
+        clear();
+    }
+
+    static void move_words(std::uint32_t* sums, __m256i words, bool is_first) {
+        auto* sum = reinterpret_cast<__m256i*>(sums);
+        const __m256i wide[2] = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(words)),
+                                 _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1))};
+        for (int i = 0; i < 2; ++i) sum[i] = is_first ? wide[i] : _mm256_add_epi32(sum[i], wide[i]);
+    }
+};
+
+// (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters, each step rounded; `upper` is null for
+// numbers of 4 bits.
+template <typename Kind>
+void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
+                         const std::uint32_t* upper) {
+    const __m256i all = _mm256_set1_epi32(job.byte_sums[position]);
+    const __m256 sum = _mm256_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
+    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+        const std::size_t filter = job.first_filter + i;
+        __m256i subset = _mm256_load_si256(reinterpret_cast<const __m256i*>(lower + i));
+        if (upper != nullptr) {
+            const __m256i halves = _mm256_load_si256(reinterpret_cast<const __m256i*>(upper + i));
+            subset = _mm256_add_epi32(subset, _mm256_slli_epi32(halves, 4));
+        }
+        __m256i dots = _mm256_sub_epi32(_mm256_add_epi32(subset, subset), all);
+        if (job.filter_shifts != nullptr) {
+            dots = _mm256_sub_epi32(dots,
+                                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(job.filter_shifts + filter)));
+        }
+        __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_cvtepi32_ps(dots));
+        if (job.offset != nullptr) {
+            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
+        }
+        return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+    });
+}
+
+using SubsetsEpilogue = void (*)(const SubsetConvJob& job, std::size_t position, std::size_t n,
+                                 const std::uint32_t* lower, const std::uint32_t* upper);
+
+// Fixed epilogues for the blocks that networks have.
+SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
+    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
+    const std::size_t quantized = epilogue.quantized_count;
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || epilogue.signs_count != 0 ||
+        quantized > 1 || (quantized == 0 && !real)) {
+        return epilogue_of_subsets<AnyEpilogue>;
+    }
+    if (quantized == 0) {
+        return adds ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false>>
+                    : epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false>>;
+    }
+    if (adds) {
+        return real ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false, 1>>
+                    : epilogue_of_subsets<FixedEpilogue<0, 0, true, false, false, 1>>;
+    }
+    return real ? epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false, 1>>
+                : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
+}
+
+template <int Positions, int Planes, int Halves>
+void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n, SubsetsEpilogue epilogue_at) {
+    const std::uint8_t* taps[Positions * Planes];
+    for (std::size_t i = 0; i < Positions * Planes; ++i) {
+        taps[i] = job.tables + std::size_t{16} * job.starts[position + i / Planes] + i % Planes * job.plane;
+    }
+    SubsetTile<Positions * Planes, Halves> tile;
+    tile.run(job, taps);
+    for (std::size_t i = 0; i < Positions; ++i) {
+        epilogue_at(job, position + i, n, tile.sums[i * Planes], Planes == 2 ? tile.sums[i * Planes + 1] : nullptr);
+    }
+}
+
+template <int Planes>
+void subset_conv_of(const SubsetConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    const SubsetsEpilogue epilogue_at = choose_subsets_epilogue(*job.epilogue);
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    if (n <= 32) {
+        constexpr int kPositions = 4 / Planes;
+        for (; position + kPositions <= end; position += kPositions) {
+            run_subset_tile<kPositions, Planes, 1>(job, position, n, epilogue_at);
+        }
+        for (; position < end; ++position) run_subset_tile<1, Planes, 1>(job, position, n, epilogue_at);
+    } else {
+        constexpr int kPositions = 2 / Planes;
+        for (; position + kPositions <= end; position += kPositions) {
+            run_subset_tile<kPositions, Planes, 2>(job, position, n, epilogue_at);
+        }
+        for (; position < end; ++position) run_subset_tile<1, Planes, 2>(job, position, n, epilogue_at);
+    }
+}
+
+void subset_conv(const SubsetConvJob& job) { job.plane == 0 ? subset_conv_of<1>(job) : subset_conv_of<2>(job); }
+
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 16 <= channels; c += 16) {
@@ -514,7 +779,8 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-extern const Kernels kAvx2Kernels{"x86_avx2",  runs_here,    count_differences, sum_signs, float_conv, float_epilogue,
-                                  spread_bits, pair_nibbles, lut_conv,          make_sums, sum_conv,   float_max};
+extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
+                                  float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
+                                  sum_conv,       make_subset_sums, subset_conv,       float_max};
 
 }  // namespace dabnet

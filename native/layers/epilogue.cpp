@@ -56,6 +56,9 @@ Epilogue EpilogueArrays::bind(const Job& job) const {
     for (std::size_t i = 0; i < bound.signs_count; ++i) {
         bound.signs[i].out = job.output<std::uint64_t>(i + (bound.makes_real ? 1 : 0));
     }
+    for (std::size_t i = 0; i < bound.quantized_count; ++i) {
+        bound.quantized[i].out = job.output<std::uint8_t>(i + bound.signs_count + (bound.makes_real ? 1 : 0));
+    }
     return bound;
 }
 

@@ -9,7 +9,8 @@
 
 namespace dabnet {
 
-// Keeps copies of what the plan points to. Of the values that a layer makes, real numbers come first, then signs.
+// Keeps copies of what the plan points to. Of the values that a layer makes, real numbers come first, then signs, then
+// whole numbers.
 class EpilogueArrays {
    public:
     // The bytes that the copies of a plan's epilogue take.

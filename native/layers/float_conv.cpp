@@ -207,6 +207,10 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
         return has_lut_conv(builder.kernels, convolution) ? make_lut_conv(builder, convolution, epilogue)
                                                           : make_bit_conv(builder, convolution, epilogue);
     }
+    if (convolution.input.is_whole()) {
+        return has_subset_conv(builder.kernels, convolution) ? make_subset_conv(builder, convolution, epilogue)
+                                                             : make_whole_conv(builder, convolution, epilogue);
+    }
     return has_sum_conv(convolution) ? make_sum_conv(builder, convolution, epilogue)
                                      : make_float_conv(builder, convolution, epilogue, nullptr);
 }

@@ -57,6 +57,18 @@ std::unique_ptr<Layer> make_bit_conv(const Builder& builder, const Convolution& 
 bool has_lut_conv(const Kernels& kernels, const Convolution& convolution);
 std::unique_ptr<Layer> make_lut_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue);
 
+// Of whole numbers: one by one, and by tables of the sums of 4 channels.
+std::unique_ptr<Layer> make_whole_conv(const Builder& builder, const Convolution& convolution,
+                                       const Epilogue& epilogue);
+bool has_subset_conv(const Kernels& kernels, const Convolution& convolution);
+std::unique_ptr<Layer> make_subset_conv(const Builder& builder, const Convolution& convolution,
+                                        const Epilogue& epilogue);
+
+// Whole numbers of real ones, and what is done with them.
+std::unique_ptr<Layer> make_quantize(const Builder& builder, const Shape& input, float scale, float low, float high);
+std::unique_ptr<Layer> make_whole_pool(const Shape& input, const Window& window);
+std::unique_ptr<Layer> make_whole_concat(const Builder& builder, const std::vector<Shape>& inputs);
+
 // `threshold` has a number for each channel, or is null for zeros; `flip` has a bit for each, or is null.
 std::unique_ptr<Layer> make_sign(const Builder& builder, const Shape& input, const float* threshold,
                                  const std::uint8_t* flip);

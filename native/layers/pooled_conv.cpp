@@ -93,7 +93,7 @@ class PooledConv : public Layer {
     static Epilogue activation_of(const Epilogue& planned) {
         Epilogue before = planned;
         before.makes_real = false;  // but into scratch memory
-        before.signs_count = before.early_signs = 0;
+        before.signs_count = before.early_signs = before.quantized_count = 0;
         return before;
     }
     static Epilogue signs_of(const Epilogue& planned) {
@@ -102,6 +102,8 @@ class PooledConv : public Layer {
         after.makes_real = planned.makes_real;
         std::copy(std::begin(planned.signs), std::end(planned.signs), after.signs);
         after.signs_count = after.early_signs = planned.signs_count;
+        std::copy(std::begin(planned.quantized), std::end(planned.quantized), after.quantized);
+        after.quantized_count = planned.quantized_count;
         return after;
     }
 

@@ -18,12 +18,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files and bits are lit
 #endif
 
 constexpr std::uint64_t kMostOneBitTaps = std::uint64_t{1} << 24;  // float32 counts no farther
+constexpr std::uint64_t kMostWholeTaps = kMostOneBitTaps / 256;    // of whole numbers up to 255
 
 std::string text(std::uint64_t number) { return std::to_string(number); }
 
+const char* name_of_numbers(const Shape& shape) {
+    return shape.is_bits() ? "signs" : shape.is_whole() ? "whole numbers" : "real numbers";
+}
+
 std::string text(const Shape& shape) {
     return text(shape.channels) + "x" + text(shape.height) + "x" + text(shape.width) +
-           (shape.is_bits() ? " signs" : "");
+           (shape.type == ElementType::f32 ? "" : std::string(" ") + name_of_numbers(shape));
 }
 
 // Checks one node; what is wrong with it is left without the name of the node.
@@ -69,8 +74,11 @@ class NodeCheck {
         return true;
     }
 
-    // Only a convolution of one-bit weights takes bits.
-    bool check_real() { return !input().is_bits() || fail("it takes real numbers, and gets signs"); }
+    // Only a convolution of one-bit weights takes others.
+    bool check_real() {
+        return input().type == ElementType::f32 ||
+               fail(std::string("it takes real numbers, and gets ") + name_of_numbers(input()));
+    }
 
     std::string all_inputs() const {
         std::string shapes;
@@ -105,11 +113,25 @@ class NodeCheck {
         if (!check_real()) return false;
         shape = input();
         if (node_.op == Op::kSign) shape.type = ElementType::bit;
+        if (node_.op == Op::kQuantize) return check_quantize();
         if (node_.op == Op::kAdaptiveMaxPool || node_.op == Op::kAdaptiveAvgPool) {
             shape.height = node_.size[0];
             shape.width = node_.size[1];
         }
         if (node_.op == Op::kFlatten) return make_flat();
+        return true;
+    }
+
+    bool check_quantize() {
+        if (model_.version < 3) return fail("whole numbers need version 3 of the format");
+        const double low = node_.low, high = node_.high;
+        if (!(-255 <= low && low <= 0 && 0 <= high && high - low >= 1 && high - low <= 255) || low != std::floor(low) ||
+            high != std::floor(high)) {
+            return fail("it cannot round to whole numbers of [" + decimal(low) + ", " + decimal(high) + "]");
+        }
+        const auto factor = static_cast<float>(node_.factor);
+        if (!(factor > 0) || !std::isfinite(factor)) return fail("its scale cannot be " + decimal(node_.factor));
+        shape = node_.quantized(input());
         return true;
     }
 
@@ -160,13 +182,15 @@ class NodeCheck {
         if (has_weight + has_int8 + has_bits != 1 || has_weight == (tensor("scale") != nullptr)) {
             return fail("it needs either 'weight', or 'bits' and 'scale'");
         }
-        if (!has_bits && (input().is_bits() || tensor("middle") != nullptr)) {
+        if (!has_bits && (input().type != ElementType::f32 || tensor("middle") != nullptr)) {
             return fail("weights of " + std::string(has_int8 ? "8" : "32") +
                         " bits take real numbers, and have no 'middle'");
         }
         if (has_int8 && model_.version < 2) return fail("weights of 8 bits need version 2 of the format");
-        if (has_bits && taps() > kMostOneBitTaps) {
-            return fail("a one-bit filter has more than " + grouped(kMostOneBitTaps) + " weights");
+        const std::uint64_t most = input().is_whole() ? kMostWholeTaps : kMostOneBitTaps;
+        if (has_bits && taps() > most) {
+            return fail("a one-bit filter" + std::string(input().is_whole() ? " of whole numbers" : "") +
+                        " has more than " + grouped(most) + " weights");
         }
         if (!make_positions()) return false;
         shape.channels = filters;

@@ -20,6 +20,7 @@ constexpr std::size_t kMostNodes = 10000;
 enum class Op : std::uint8_t {
     kConv,
     kSign,
+    kQuantize,
     kAffine,
     kRelu,
     kClamp,
@@ -31,7 +32,8 @@ enum class Op : std::uint8_t {
     kAdd,
     kConcat,
     kFlatten,
-    kSignPool,  // of the plan only: a max-pool of bits
+    kSignPool,   // of the plan only: a max-pool of bits,
+    kWholePool,  // and one of whole numbers
 };
 
 const char* name_of(Op op);
@@ -46,6 +48,7 @@ struct Node {
     std::size_t size[2] = {0, 0};
     std::size_t filters = 0, groups = 1, pad_value = 0, count_padding = 0;
     double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+    double factor = 1;  // of a quantize, whose file calls it "scale"
 
     const float* weight = nullptr;       // (filters, kernel height, kernel width, channels of a group)
     const std::int8_t* int8 = nullptr;   // the same in 8 bits, to be multiplied by `scale`
@@ -59,7 +62,12 @@ struct Node {
     const float* slope = nullptr;        // (channels)
 
     bool is_windowed() const {
-        return op == Op::kConv || op == Op::kMaxPool || op == Op::kAvgPool || op == Op::kSignPool;
+        return op == Op::kConv || op == Op::kMaxPool || op == Op::kAvgPool || op == Op::kSignPool ||
+               op == Op::kWholePool;
+    }
+    // What a quantize makes: its numbers go from low to high, and low is stored as 0.
+    Shape quantized(const Shape& input) const {
+        return input.as(high - low <= 15 ? ElementType::u4 : ElementType::u8, static_cast<std::uint8_t>(-low));
     }
     bool is_activation() const { return op == Op::kRelu || op == Op::kClamp || op == Op::kPrelu; }
 };

@@ -10,7 +10,7 @@
 namespace dabnet {
 namespace {
 
-constexpr std::uint64_t kNewestVersion = 2;
+constexpr std::uint64_t kNewestVersion = 3;
 
 // The settings of nodes, and which kinds have them.
 enum Setting : unsigned {
@@ -27,6 +27,7 @@ enum Setting : unsigned {
     kHigh = 1 << 10,
     kInputs = 1 << 11,
     kName = 1 << 12,
+    kScale = 1 << 13,
     kWindow = kKernel | kStride | kPadding | kDilation,
 };
 struct SettingName {
@@ -35,19 +36,13 @@ struct SettingName {
 };
 // In the order in which one that is missing is named.
 constexpr SettingName kSettings[] = {
-    {"inputs", kInputs},
-    {"name", kName},
-    {"kernel", kKernel},
-    {"stride", kStride},
-    {"padding", kPadding},
-    {"dilation", kDilation},
-    {"filters", kFilters},
-    {"groups", kGroups},
-    {"pad_value", kPadValue},
-    {"count_padding", kCountPadding},
-    {"low", kLow},
-    {"high", kHigh},
-    {"size", kSize},
+    {"inputs", kInputs},      {"name", kName},
+    {"kernel", kKernel},      {"stride", kStride},
+    {"padding", kPadding},    {"dilation", kDilation},
+    {"filters", kFilters},    {"groups", kGroups},
+    {"pad_value", kPadValue}, {"count_padding", kCountPadding},
+    {"scale", kScale},        {"low", kLow},
+    {"high", kHigh},          {"size", kSize},
 };
 
 struct OpName {
@@ -59,6 +54,7 @@ struct OpName {
 constexpr OpName kOps[] = {
     {"conv", Op::kConv, kWindow | kFilters | kGroups | kPadValue, kFilters},
     {"sign", Op::kSign, 0, 0},
+    {"quantize", Op::kQuantize, kScale | kLow | kHigh, kScale | kLow | kHigh},
     {"affine", Op::kAffine, 0, 0},
     {"relu", Op::kRelu, 0, 0},
     {"clamp", Op::kClamp, kLow | kHigh, kLow | kHigh},
@@ -123,6 +119,8 @@ bool read_setting(Setting setting, Json value, Node& node) {
             return read_side(value, node.pad_value);
         case kCountPadding:
             return read_side(value, node.count_padding);
+        case kScale:
+            return read_number(value, node.factor);
         case kLow:
             return read_number(value, node.low);
         case kHigh:
@@ -208,7 +206,7 @@ bool check_version(Json about, Model& model, Problem& problem) {
         return true;
     }
     const std::string found = is_there ? version.describe(40) : "None";
-    return problem.bad_model("its format is version " + found + ", and this dabnet reads 1 and 2.");
+    return problem.bad_model("its format is version " + found + ", and this dabnet reads 1, 2 and 3.");
 }
 
 bool check_entries(Json about, Problem& problem) {
@@ -270,7 +268,7 @@ const char* name_of(Op op) {
     for (const OpName& each : kOps) {
         if (each.op == op) return each.name;
     }
-    return "sign_pool";
+    return op == Op::kWholePool ? "whole_pool" : "sign_pool";
 }
 
 bool read_description(Container& container, Model& model, Problem& problem) {

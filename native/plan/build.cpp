@@ -48,6 +48,11 @@ class NetworkBuilder {
             }
         }
         epilogue.early_signs = step.signs.size();
+        for (const auto& [value, quantize] : step.quantized) {
+            epilogue.quantized[epilogue.quantized_count++] = {static_cast<float>(quantize->factor),
+                                                              static_cast<float>(quantize->low),
+                                                              static_cast<float>(quantize->high), nullptr};
+        }
         return epilogue;
     }
 
@@ -74,7 +79,8 @@ class NetworkBuilder {
         auto layer = make_convolution(builder_, convolution, epilogue_of(step), step.pool == nullptr ? nullptr : &pool);
         std::vector<Shape> outputs;
         if (step.real != kNoValue) outputs.push_back(output);
-        outputs.resize(step.values().size(), output.as(ElementType::bit));
+        outputs.resize(step.values().size() - step.quantized.size(), output.as(ElementType::bit));
+        for (const auto& [value, quantize] : step.quantized) outputs.push_back(quantize->quantized(output));
         std::vector<std::size_t> inputs{at_[node.inputs[0]]};
         if (step.added != kNoValue) inputs.push_back(at_[step.added]);
         return put(step, std::move(layer), std::move(inputs), outputs);
@@ -96,6 +102,11 @@ class NetworkBuilder {
         switch (node.op) {
             case Op::kSign:
                 return make_sign(builder_, input, node.threshold, node.flip);
+            case Op::kQuantize:
+                return make_quantize(builder_, input, static_cast<float>(node.factor), static_cast<float>(node.low),
+                                     static_cast<float>(node.high));
+            case Op::kWholePool:
+                return make_whole_pool(input, window_over(input, node));
             case Op::kSignPool:
                 return make_sign_pool(builder_, input, window_over(input, node), node.flip);
             case Op::kAffine:
@@ -115,7 +126,9 @@ class NetworkBuilder {
             case Op::kAdd:
                 return make_add(input);
             case Op::kConcat:
-                return input.is_bits() ? make_sign_concat(builder_, inputs) : make_concat(builder_, inputs);
+                return input.is_bits()    ? make_sign_concat(builder_, inputs)
+                       : input.is_whole() ? make_whole_concat(builder_, inputs)
+                                          : make_concat(builder_, inputs);
             case Op::kFlatten:
                 return make_flatten(input);
             case Op::kConv:

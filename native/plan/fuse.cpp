@@ -43,8 +43,9 @@ class Fusing {
         Wanted wanted = take_signs(last, step.signs, step);
         const bool goes_on = wanted.users == 1 && wanted.user != kNoValue && follow_chain(step, wanted.user, last);
         if (fuse_pool(step, last) || goes_on) wanted = take_signs(last, step.late_signs, step);
-        const bool makes_signs = !step.signs.empty() || !step.late_signs.empty();
-        step.real = wanted.users != 0 || !makes_signs ? last : kNoValue;
+        wanted.users -= take_quantized(last, step);
+        const bool makes_others = !step.signs.empty() || !step.late_signs.empty() || !step.quantized.empty();
+        step.real = wanted.users != 0 || !makes_others ? last : kNoValue;
     }
 
     // Fuses the sum that the convolution's value goes into, if the other term is made before; returns the sum's value.
@@ -113,6 +114,16 @@ class Fusing {
         return wanted;
     }
 
+    // Lets the step make whole numbers of its last value; returns how many of its users that were.
+    std::size_t take_quantized(Value last, Step& step) {
+        for (const Value user : users_[last]) {
+            if (!is(user, Op::kQuantize) || step.quantized.size() == kMostQuantized) continue;
+            step.quantized.emplace_back(user, &node(user));
+            is_done_[user] = true;
+        }
+        return step.quantized.size();
+    }
+
     const Graph& graph_;
     std::vector<std::vector<Value>> users_;
     std::vector<std::size_t> rank_;  // of each value: when it is made; the input's is 0
@@ -131,6 +142,8 @@ const char* name_of_step(const Node& node) {
             return "mean pool";
         case Op::kSignPool:
             return "pool of signs";
+        case Op::kWholePool:
+            return "pool of whole numbers";
         case Op::kRelu:
             return "ReLU";
         case Op::kPrelu:
@@ -157,6 +170,7 @@ std::vector<Value> Step::values() const {
     if (real != kNoValue) values.push_back(real);
     for (const auto& [value, sign] : signs) values.push_back(value);
     for (const auto& [value, sign] : late_signs) values.push_back(value);
+    for (const auto& [value, quantize] : quantized) values.push_back(value);
     return values;
 }
 
@@ -169,7 +183,7 @@ Plan make_plan(const Model& model) {
     }
     plan.graph.shapes = model.shapes;
     plan.graph.answer = static_cast<Value>(model.nodes.size());
-    take_signs_early(plan.graph, plan.arrays);
+    round_early(plan.graph, plan.arrays);
     plan.steps = fuse(plan.graph);
     return plan;
 }
@@ -191,6 +205,7 @@ std::string describe(const Step& step, const Shape& output) {
     }
     if (step.pool != nullptr) text += " + max-pool";
     if (!step.signs.empty() || !step.late_signs.empty()) text += " + sign";
+    if (!step.quantized.empty()) text += " + quantize";
     return text + ", to " + std::to_string(output.channels) + "x" + std::to_string(output.height) + "x" +
            std::to_string(output.width);
 }

@@ -3,8 +3,9 @@
 // A convolution has its numbers at hand one position at a time. So what follows it and needs nothing else is done there
 // and then, as its epilogue: adding another value, an affine, an activation, another affine, and signs. And where only
 // signs of a value are wanted, they are taken before a max-pool, a concat or a ReLU instead of after it, and these work
-// on bits: the largest number under a window reaches a threshold where any of them does. Nothing changes but what is
-// written to memory in between.
+// on bits: the largest number under a window reaches a threshold where any of them does. Whole numbers likewise are
+// made before a max-pool or a concat: rounding keeps the order of numbers. Nothing changes but what is written to
+// memory in between.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct PlanArrays {
 };
 
 // A node and the nodes after it that are done with it: the sum, then `signs` of that, then `before`, the activation and
-// `after`, then `late_signs`. With a pool, that comes before the late signs.
+// `after`, then `late_signs` and whole numbers. With a pool, that comes before these.
 struct Step {
     const Node* node = nullptr;
     Value value = kNoValue;  // that the node makes
@@ -48,7 +49,7 @@ struct Step {
     const Node* after = nullptr;  // an affine
     const Node* pool = nullptr;
     Value real = kNoValue;  // the value of real numbers that it makes, if any is wanted
-    std::vector<std::pair<Value, const Node*>> signs, late_signs;
+    std::vector<std::pair<Value, const Node*>> signs, late_signs, quantized;
 
     // All values that it makes, in order.
     std::vector<Value> values() const;
@@ -63,8 +64,9 @@ struct Plan {
 
 Plan make_plan(const Model& model);
 
-// Moves signs to before the pools, concats and activations of which only signs are wanted.
-void take_signs_early(Graph& graph, PlanArrays& arrays);
+// Moves signs to before the pools, concats and activations of which only signs are wanted, and quantizes to before the
+// pools and concats of which only signs and whole numbers are.
+void round_early(Graph& graph, PlanArrays& arrays);
 
 std::vector<Step> fuse(const Graph& graph);
 

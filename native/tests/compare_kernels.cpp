@@ -103,6 +103,17 @@ struct Drawn {
     std::string about;
 };
 
+// The least and the largest of some whole numbers, of 4 bits or of 8.
+std::pair<float, float> draw_range(Random& random) {
+    const std::size_t levels = random.pick<std::size_t>({15, 255, random.from(1, 255)});
+    const std::size_t zero = random.one_in(2) ? 0 : random.from(0, levels);
+    return {-static_cast<float>(zero), static_cast<float>(levels - zero)};
+}
+
+Shape whole_shape(const Shape& shape, float low, float high) {
+    return shape.as(high - low <= 15 ? ElementType::u4 : ElementType::u8, static_cast<std::uint8_t>(-low));
+}
+
 // What follows a convolution, and the numbers for it.
 struct DrawnEpilogue {
     Epilogue epilogue;
@@ -114,7 +125,12 @@ struct DrawnEpilogue {
         epilogue.signs_count = random.pick<std::size_t>({0, 1, 1, 2, kMostSigns});
         epilogue.early_signs = random.from(0, epilogue.signs_count);
         epilogue.adds = may_add && random.one_in(3);
-        epilogue.makes_real = epilogue.signs_count == 0 || random.one_in(2);
+        epilogue.quantized_count = random.one_in(2) ? 0 : random.from(1, kMostQuantized);
+        for (std::size_t i = 0; i < epilogue.quantized_count; ++i) {
+            const auto [low, high] = draw_range(random);
+            epilogue.quantized[i] = {random.pick({0.5f, 1.0f, 7.3f}), low, high, nullptr};
+        }
+        epilogue.makes_real = epilogue.signs_count + epilogue.quantized_count == 0 || random.one_in(2);
         const auto draw = [&](std::vector<float> numbers) {
             arrays.push_back(std::move(numbers));
             return arrays.back().data();
@@ -142,11 +158,20 @@ struct DrawnEpilogue {
         }
     }
 
+    // Appends what the epilogue makes of maps of this shape.
+    void append_outputs(const Shape& shape, std::vector<Shape>& outputs) const {
+        if (epilogue.makes_real) outputs.push_back(shape);
+        outputs.resize(outputs.size() + epilogue.signs_count, shape.as(ElementType::bit));
+        for (std::size_t i = 0; i < epilogue.quantized_count; ++i) {
+            outputs.push_back(whole_shape(shape, epilogue.quantized[i].low, epilogue.quantized[i].high));
+        }
+    }
+
     std::string text() const {
-        return ", " + dabnet::text(epilogue.signs_count) + " signs, " + dabnet::text(epilogue.early_signs) + " early" +
-               (epilogue.adds ? ", adds" : "") + (epilogue.makes_real ? ", real" : "") +
-               (epilogue.before.shift != nullptr ? ", before" : "") + (epilogue.slope != nullptr ? ", slope" : "") +
-               (epilogue.after.shift != nullptr ? ", after" : "");
+        return ", " + dabnet::text(epilogue.quantized_count) + " quantized, " + dabnet::text(epilogue.signs_count) +
+               " signs, " + dabnet::text(epilogue.early_signs) + " early" + (epilogue.adds ? ", adds" : "") +
+               (epilogue.makes_real ? ", real" : "") + (epilogue.before.shift != nullptr ? ", before" : "") +
+               (epilogue.slope != nullptr ? ", slope" : "") + (epilogue.after.shift != nullptr ? ", after" : "");
     }
 };
 
@@ -168,7 +193,7 @@ Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, c
     const std::size_t weights = static_cast<std::size_t>(window.taps()) * (input.channels / groups);
 
     const DrawnEpilogue drawn(random, filters, may_add);
-    const bool is_one_bit = input.is_bits() || random.one_in(2);
+    const bool is_one_bit = input.type != ElementType::f32 || random.one_in(2);
     const std::vector<float> weight = random.numbers(is_one_bit ? 0 : filters * weights);
     const std::vector<float> scale = random.numbers(filters);
     const std::vector<float> offset = random.numbers(is_one_bit && random.one_in(2) ? filters : 0);
@@ -188,13 +213,12 @@ Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, c
                                   or_null(bias)};
     Drawn made;
     made.layer = make_convolution({kernels, budget}, convolution, drawn.epilogue, nullptr);
-    const char* name = !is_one_bit ? "convolution" : input.is_bits() ? "binary convolution" : "one-bit convolution";
+    const std::string name = !is_one_bit ? "convolution" : "one-bit convolution of " + std::string(name_of(input.type));
     const Shape output{filters, window.height.positions, window.width.positions};
     made.inputs.push_back(input);
     if (drawn.epilogue.adds) made.inputs.push_back(output);
-    if (drawn.epilogue.makes_real) made.outputs.push_back(output);
-    made.outputs.resize(made.outputs.size() + drawn.epilogue.signs_count, output.as(ElementType::bit));
-    made.about = std::string(name) + " of " + text(input) + ", filters " + text(filters) + ", groups " + text(groups) +
+    drawn.append_outputs(output, made.outputs);
+    made.about = name + " of " + text(input) + ", filters " + text(filters) + ", groups " + text(groups) +
                  text(window) + (convolution.pads_with_ones ? ", padded with +1" : "") +
                  (offset.empty() ? "" : ", offset") + (bias.empty() ? "" : ", bias") + drawn.text();
     return made;
@@ -202,7 +226,7 @@ Drawn draw_convolution(Random& random, const Kernels& kernels, Budget& budget, c
 
 // A layer that leaves its work to kernels.
 Drawn draw_layer(Random& random, const Kernels& kernels, Budget& budget, const Shape& input, bool may_add) {
-    const std::size_t kind = input.is_bits() ? 3 : random.from(0, 9);
+    const std::size_t kind = input.type != ElementType::f32 ? 4 : random.from(0, 9);
     Drawn made;
     made.inputs.push_back(input);
     if (kind == 0) {
@@ -222,6 +246,11 @@ Drawn draw_layer(Random& random, const Kernels& kernels, Budget& budget, const S
         made.layer = make_adaptive_pool({kernels, budget}, input, output.height, output.width, true);
         made.outputs.push_back(output);
         made.about = "adaptive max-pool of " + text(input) + " to " + text(output);
+    } else if (kind == 3) {
+        const auto [low, high] = draw_range(random);
+        made.layer = make_quantize({kernels, budget}, input, random.pick({0.5f, 1.0f, 7.3f}), low, high);
+        made.outputs.push_back(whole_shape(input, low, high));
+        made.about = "quantize of " + text(input);
     } else {
         return draw_convolution(random, kernels, budget, input, may_add);
     }
@@ -270,7 +299,8 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
     Random random(seed);
     Budget budget(kMemory);
     Shape input = draw_shape(random);
-    if (random.one_in(2)) input.type = ElementType::bit;
+    const auto [low, high] = draw_range(random);
+    input = random.pick({input, input.as(ElementType::bit), whole_shape(input, low, high)});
     const Drawn drawn = draw_layer(random, kernels, budget, input, true);
     Result result;
     result.about.push_back(drawn.about);
@@ -286,6 +316,10 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
             const std::size_t unused = shape.words() * 64 - shape.channels;
             for (std::size_t i = 1; i <= shape.positions(); ++i) words[i * shape.words() - 1] >>= unused;
             std::memcpy(given.back().bytes(), words.data(), shape.bytes());
+        } else if (shape.is_whole()) {
+            auto bytes = random.bytes(shape.count());
+            for (std::uint8_t& byte : bytes) byte &= shape.type == ElementType::u4 ? 15 : 255;
+            std::memcpy(given.back().bytes(), bytes.data(), shape.bytes());
         } else {
             const std::vector<float> numbers = random.numbers(shape.count(), odd);
             std::memcpy(given.back().bytes(), numbers.data(), shape.bytes());
@@ -303,7 +337,8 @@ Result run_layer(std::uint64_t seed, const Kernels& kernels, std::uint8_t fillin
         if (from < to) drawn.layer->run({inputs.data(), outputs.data(), from, to, scratch.bytes(), false, nullptr});
     }
     for (std::size_t i = 0; i < drawn.outputs.size(); ++i) {
-        if (!drawn.outputs[i].is_bits()) forget_which_nan(static_cast<float*>(outputs[i]), drawn.outputs[i].count());
+        if (drawn.outputs[i].type == ElementType::f32)
+            forget_which_nan(static_cast<float*>(outputs[i]), drawn.outputs[i].count());
     }
     return result;
 }

@@ -106,6 +106,8 @@ const char* const kWords[] = {
     "temperature",
     "conv",
     "sign",
+    "quantize",
+    "scale",
     "affine",
     "relu",
     "clamp",

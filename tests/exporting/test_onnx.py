@@ -29,6 +29,7 @@ from dabnet.packed.nodes import (
     MaxPool,
     Node,
     PRelu,
+    Quantize,
     Relu,
     Shape,
     Sign,
@@ -72,7 +73,7 @@ def expected(model: Model, x: Floats) -> Floats:
     last = reference.run(model, x)[-1]
     if last.dtype == np.bool_:
         last = np.where(last, np.float32(1), np.float32(-1))
-    return last.transpose(0, 3, 1, 2).reshape(len(x), -1)
+    return last.astype(np.float32).transpose(0, 3, 1, 2).reshape(len(x), -1)
 
 
 def check(model: Model, *, tolerance: float = 0) -> None:
@@ -121,6 +122,12 @@ EXACT = {
     "sign with flips": alone(Sign(inputs=(0,), flip=pack(np.array([True, False, True])))),
     "sign at infinity": alone(Sign(inputs=(0,), threshold=INFINITE)),
     "sign at infinity with flips": alone(Sign(inputs=(0,), threshold=INFINITE, flip=pack(np.ones(3, dtype=np.bool_)))),
+    "quantize to 4 bits": alone(Quantize(inputs=(0,), scale=2.0, low=0, high=15)),
+    "quantize to 8 bits": alone(Quantize(inputs=(0,), scale=100.0, low=-150, high=105)),
+    "whole numbers": alone(
+        Quantize(inputs=(0,), scale=2.0, low=-2, high=3),
+        one_bit(4, 3, kernel=(3, 3), inputs=(1,), padding=(0, 1, 2, 3)),
+    ),
     "affine": alone(Affine(inputs=(0,), scale=numbers(3), shift=numbers(3))),
     "relu": alone(Relu(inputs=(0,))),
     "clamp": alone(Clamp(inputs=(0,), low=-0.5, high=1.25)),
@@ -184,7 +191,11 @@ def test_any_convolution_of_real_weights(data: st.DataObject, shape: Shape) -> N
 @given(st.data(), SHAPES, st.booleans())
 def test_any_convolution_of_one_bit(data: st.DataObject, shape: Shape, of_signs: bool) -> None:
     nodes: list[Node] = [data.draw(signs(0, shape))] if of_signs else []
-    nodes.append(data.draw(convolutions(len(nodes), shape._replace(is_signs=of_signs), one_bit=True, numbers=halves)))
+    nodes.append(
+        data.draw(
+            convolutions(len(nodes), shape._replace(element="bit" if of_signs else "f32"), one_bit=True, numbers=halves)
+        )
+    )
     check(Model(shape[:3], tuple(nodes)))
 
 

@@ -44,6 +44,7 @@ from dabnet.packed.nodes import (
     Flatten,
     MaxPool,
     PRelu,
+    Quantize,
     Relu,
     Sign,
 )
@@ -189,6 +190,17 @@ def base_models() -> list[Model]:
                 Conv(inputs=(1,), filters=4, kernel=(3, 3), bits=bits(4, 72), scale=floats(4), offset=floats(4)),
             ),
         ),
+        Model(
+            (8, 7, 6),
+            (
+                MaxPool(inputs=(0,), kernel=(2, 2)),
+                Quantize(inputs=(1,), scale=3.5, low=-2, high=13),
+                Conv(inputs=(2,), filters=70, kernel=(3, 3), bits=bits(70, 72), scale=floats(70), offset=floats(70)),
+                Concat(inputs=(3, 3)),
+                Quantize(inputs=(4,), scale=9.0, low=0, high=255),
+                Conv(inputs=(5,), filters=4, groups=2, bits=bits(4, 70), scale=floats(4)),
+            ),
+        ),
         Model((3, 7, 6), (MaxPool(inputs=(0,), kernel=(3, 3)), AvgPool(inputs=(0,), kernel=(3, 3)))),
         Model((3, 7, 6), (AdaptiveMaxPool(inputs=(0,), size=(3, 2)), AdaptiveAvgPool(inputs=(0,), size=(4, 9)))),
         Model((1, 1, 1), (Relu(inputs=(0,)),), ("only",)),
@@ -296,7 +308,7 @@ def refit(rng: random.Random, parts: Parts) -> None:
         del settings["op"]
         inputs = [shapes[value] for value in settings["inputs"]]
         names = [name for name in kind.tensor_fields() if f"{at}.{name}" in parts.tensors or kind in (Affine, PRelu)]
-        if kind is Conv and (inputs[0].is_signs or not {"weight", "int8"} & set(names)):
+        if kind is Conv and (not inputs[0].is_real or not {"weight", "int8"} & set(names)):
             names = ["bits", "scale", *(name for name in names if name in ("middle", "bias"))]
         arrays = {name: draw_array(rng, kind(**settings), name, inputs[0]) for name in names}
         fitted |= {

@@ -226,8 +226,8 @@ DESCRIPTIONS = {
         file_of({"settings": {"network": "resnet18"}, "classes": ["sun"], "raster": {"size": 64}}, {"fc.weight": ONE}),
         "the weights of a network that is not packed yet: dabnet export packs it",
     ),
-    "other_version": (edit("version", to=3), "version 3, and this dabnet reads 1 and 2"),
-    "no_version": (without("version"), "version None, and this dabnet reads 1 and 2"),
+    "other_version": (edit("version", to=4), "version 4, and this dabnet reads 1, 2 and 3"),
+    "no_version": (without("version"), "version None, and this dabnet reads 1, 2 and 3"),
     "unknown_entry": (edit("colour", to="red"), "has an unknown entry, 'colour'"),
     "no_nodes": (without("nodes"), "its description lacks 'nodes'"),
     "no_input": (without("input"), "its description lacks 'input'"),
@@ -370,7 +370,48 @@ TENSORS = {
     "prelu_of_one_slope": (graph(node("prelu"), size=(2, 1, 1), _0_slope=floats(1)), r"has to be float32 \(2,\)"),
 }
 
-BAD = CONTAINERS | DESCRIPTIONS | NODES | GRAPHS | SETTINGS | TENSORS
+
+def whole(scale: Any, low: Any, high: Any, *more: dict[str, Any], version: int = 3, **tensors: Any) -> bytes:
+    """A file whose first node is a quantize."""
+    data = graph(node("quantize", 0, scale=scale, low=low, high=high), *more, **tensors)
+    return data.replace(rb"\"version\": 1", rb"\"version\": %d" % version)
+
+
+WHOLE_NUMBERS = {
+    "whole_in_version_2": (whole(1, 0, 15, version=2), "whole numbers need version 3 of the format"),
+    "whole_of_halves": (whole(1, 0, 15.5), r"cannot round to whole numbers of \[0.0, 15.5\]"),
+    "whole_above_0": (whole(1, 1, 15), r"cannot round to whole numbers of \[1.0, 15.0\]"),
+    "whole_below_0": (whole(1, -9, -1), r"cannot round to whole numbers of \[-9.0, -1.0\]"),
+    "whole_of_one_number": (whole(1, 0, 0), r"cannot round to whole numbers of \[0.0, 0.0\]"),
+    "whole_of_9_bits": (whole(1, -1, 255), r"cannot round to whole numbers of \[-1.0, 255.0\]"),
+    "whole_scaled_by_0": (whole(0, 0, 15), "its scale cannot be 0"),
+    "whole_turned": (whole(-1, 0, 15), "its scale cannot be -1"),
+    "whole_scaled_by_too_much": (whole(1e39, 0, 15), "its scale cannot be 1e\\+39"),
+    "whole_scaled_by_next_to_nothing": (whole(1e-50, 0, 15), "its scale cannot be 1e-50"),
+    "whole_to_a_pool": (whole(1, 0, 15, node("max_pool")), "it takes real numbers, and gets whole numbers"),
+    "whole_added": (whole(1, 0, 15, node("add", 1, 1)), "it takes real numbers, and gets whole numbers"),
+    "whole_to_real_weights": (
+        whole(1, 0, 15, node("conv", filters=1), _1_weight=floats(1).reshape(1, 1, 1, 1)),
+        "weights of 32 bits take real numbers",
+    ),
+    "whole_padded_with_1": (
+        whole(1, 0, 15, node("conv", filters=1, pad_value=1), _1_bits=np.ones((1, 1), np.uint8), _1_scale=floats(1)),
+        "a padded tap cannot hold 1 here",
+    ),
+    "whole_with_large_filters": (
+        whole(
+            1,
+            0,
+            15,
+            node("conv", filters=1, kernel=[300, 300], padding=[300, 300, 300, 300]),
+            _1_bits=np.zeros((1, 11250), np.uint8),
+            _1_scale=floats(1),
+        ),
+        "a one-bit filter of whole numbers has more than 65,536 weights",
+    ),
+}
+
+BAD = CONTAINERS | DESCRIPTIONS | NODES | GRAPHS | SETTINGS | TENSORS | WHOLE_NUMBERS
 
 
 @pytest.mark.parametrize(("data", "sentence"), BAD.values(), ids=BAD)
@@ -386,7 +427,7 @@ def test_a_bad_file_gets_its_sentence(data: bytes, sentence: str, tmp_path: Path
 
 
 def test_the_table_spoils_one_thing_at_a_time() -> None:
-    assert len(BAD) == sum(map(len, (CONTAINERS, DESCRIPTIONS, NODES, GRAPHS, SETTINGS, TENSORS)))
+    assert len(BAD) == sum(map(len, (CONTAINERS, DESCRIPTIONS, NODES, GRAPHS, SETTINGS, TENSORS, WHOLE_NUMBERS)))
     assert_same(read_model(edit("version", to=1)), tiny_model())
     assert_same(read_model(edit("raster", to=None)), tiny_model())
     assert read_model(edit("temperature", to=2)).temperature == 2

@@ -100,7 +100,7 @@ def refusal(data: bytes) -> str:
 def test_a_version_is_an_integer() -> None:
     for version in (True, 1.0):
         data = put_together(tiny_file(version=version))
-        assert refusal(data) == f"its format is version {version}, and this dabnet reads 1 and 2."
+        assert refusal(data) == f"its format is version {version}, and this dabnet reads 1, 2 and 3."
 
 
 def test_a_name_with_control_characters_is_quoted() -> None:

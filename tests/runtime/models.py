@@ -26,6 +26,7 @@ from dabnet.packed.nodes import (
     MaxPool,
     Node,
     PRelu,
+    Quantize,
     Relu,
     Shape,
     Sign,
@@ -114,6 +115,15 @@ def signs(draw: st.DrawFn, value: int, shape: Shape) -> Sign:
 
 
 @st.composite
+def quantizes(draw: st.DrawFn, value: int) -> Quantize:
+    """Of 4 or 8 bits, some of them below 0; scales of which a power of 2 meets halves, which are rounded to even."""
+    levels = draw(st.one_of(st.sampled_from([15, 255]), st.integers(1, 255)))
+    low = draw(st.one_of(st.just(0), st.integers(-levels, 0)))
+    scale = draw(st.sampled_from([0.5, 1.0, 4.0, 1.7, 60.0]))
+    return Quantize(inputs=(value,), scale=float(np.float32(scale)), low=low, high=levels + low)
+
+
+@st.composite
 def pools(draw: st.DrawFn, value: int, shape: Shape) -> Node:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     kind = draw(st.sampled_from([MaxPool, AvgPool, AdaptiveMaxPool, AdaptiveAvgPool]))
@@ -166,7 +176,7 @@ def shortcuts(draw: st.DrawFn, value: int, shapes: list[Shape]) -> Node:
 
 @st.composite
 def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) -> Model:
-    """Models of any nodes in a row, with shortcuts; with `binary`, whose answer is exact: signs or counts of them."""
+    """Models of any nodes in a row, with shortcuts; with `binary`, whose answer is exact: integers, or sums of them."""
     input_size = (draw(CHANNELS), draw(st.integers(1, 9)), draw(st.integers(1, 9)))
     shapes, nodes = [Shape(*input_size)], []  # type: list[Shape], list[Node]
 
@@ -175,17 +185,19 @@ def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) 
         shapes[:] = Model(input_size, tuple(nodes)).shapes
 
     if binary:
-        put(signs(0, shapes[0]))
+        put(signs(0, shapes[0]) if draw(st.booleans()) else quantizes(0))
         put(convolutions(1, shapes[1], one_bit=True, largest=draw(st.sampled_from([1, 3, 5, 15]))))
         return Model(input_size, tuple(nodes))
     for _ in range(draw(st.integers(1, most_nodes))):
         last, shape = len(nodes), shapes[-1]
-        if shape.is_signs:
+        if not shape.is_real:
             put(convolutions(last, shape, one_bit=True))
             continue
-        kind = draw(st.sampled_from(["sign", "conv", "one-bit", "pool", "elementwise", "shortcut"]))
+        kind = draw(st.sampled_from(["sign", "quantize", "conv", "one-bit", "pool", "elementwise", "shortcut"]))
         if kind == "sign":
             put(signs(last, shape))
+        elif kind == "quantize":
+            put(quantizes(last))
         elif kind == "pool":
             put(pools(last, shape))
         elif kind == "elementwise":
@@ -199,7 +211,10 @@ def models(draw: st.DrawFn, most_nodes: int = 8, *, binary: bool | None = None) 
 
 @st.composite
 def models_of_signs(draw: st.DrawFn) -> Model:
-    """Models that take signs of pools, concats and clamps, several times of the same value; every number is exact."""
+    """Models that take signs and whole numbers of pools, concats and clamps, several times of the same value.
+
+    Every number is exact.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     input_size = (draw(st.integers(1, 5)), draw(st.integers(2, 9)), draw(st.integers(2, 9)))
     nodes: list[Node] = []
@@ -214,7 +229,7 @@ def models_of_signs(draw: st.DrawFn) -> Model:
     def conv(value: int, filters: int) -> int:
         of = shape(value)
         window = draw(windows(of, 2))
-        if not of.is_signs:
+        if of.is_real:
             weight = halves(rng, filters, *window["kernel"], of.channels)
             return put(Conv(inputs=(value,), filters=filters, weight=weight, bias=halves(rng, filters), **window))
         bits = pack(rng.random((filters, window["kernel"][0] * window["kernel"][1] * of.channels)) < 0.5)
@@ -222,6 +237,8 @@ def models_of_signs(draw: st.DrawFn) -> Model:
         return put(Conv(inputs=(value,), filters=filters, bits=bits, scale=scale, offset=offset, **window))
 
     def sign(value: int) -> int:
+        if draw(st.integers(0, 2)) == 0:
+            return put(draw(quantizes(value)))
         threshold = np.where(rng.random(shape(value).channels) < 0.2, 0, 4 * halves(rng, shape(value).channels))
         flip = pack(rng.random(len(threshold)) < 0.5) if draw(st.booleans()) else None
         kept = threshold.astype(np.float32) if draw(st.booleans()) else None

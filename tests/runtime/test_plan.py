@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dabnet.packed import Model
 from dabnet.packed.bits import pack
-from dabnet.packed.nodes import Add, Affine, Clamp, Concat, Conv, MaxPool, Node, PRelu, Relu, Sign
+from dabnet.packed.nodes import Add, Affine, Clamp, Concat, Conv, MaxPool, Node, PRelu, Quantize, Relu, Sign
 from dabnet.runtime import Session, reference
 
 from .models import models_of_chains, sketches
@@ -96,6 +96,56 @@ def test_signs_are_taken_before_pools_concats_and_activations() -> None:
     pool = MaxPool(inputs=(3,), kernel=(2, 2))
     nodes = (conv(0), Relu(inputs=(1,)), Concat(inputs=(2, 0)), pool, Sign(inputs=(4,), threshold=threshold, flip=flip))
     assert steps(*nodes) == ["real conv 1x1 + sign", "sign", "concat", "pool of signs 2x2"]
+
+
+def whole(value: int, scale: float = 1.0) -> Quantize:
+    return Quantize(inputs=(value,), scale=scale, low=0, high=15)
+
+
+def test_a_residual_block_of_whole_numbers_is_two_steps() -> None:
+    block = (
+        whole(0),
+        binary_conv(1),
+        Relu(inputs=(2,)),
+        whole(3),
+        binary_conv(4),
+        Add(inputs=(0, 5)),
+        Relu(inputs=(6,)),
+    )
+    assert steps(*block, whole(7), binary_conv(8), Add(inputs=(7, 9))) == [
+        "quantize",
+        "one-bit conv 1x1 + ReLU + quantize",
+        "one-bit conv 1x1 + add + ReLU + quantize",
+        "one-bit conv 1x1 + add",
+    ]
+
+
+def test_whole_numbers_are_made_before_pools_and_concats() -> None:
+    pool = MaxPool(inputs=(5,), kernel=(2, 2))
+    nodes = (whole(0), binary_conv(1), Relu(inputs=(2,)), binary_conv(1), Concat(inputs=(3, 4)), pool)
+    assert steps(*nodes, whole(6), whole(5, 2.0)) == [
+        "quantize",
+        "one-bit conv 1x1 + ReLU + quantize",
+        "one-bit conv 1x1 + quantize",
+        "concat",
+        "pool of whole numbers 2x2",
+        "concat",
+    ]
+
+
+def test_a_convolution_of_real_weights_pools_before_whole_numbers_are_made() -> None:
+    nodes = (conv(0), Relu(inputs=(1,)), MaxPool(inputs=(2,), kernel=(2, 2)), whole(3), binary_conv(4))
+    assert steps(*nodes) == ["real conv 1x1 + ReLU + max-pool + quantize", "one-bit conv 1x1"]
+
+
+def test_whole_numbers_that_are_alike_are_made_once() -> None:
+    nodes = (conv(0), whole(1), binary_conv(2), whole(1), binary_conv(4), Add(inputs=(3, 5)))
+    assert steps(*nodes) == ["real conv 1x1 + quantize", "one-bit conv 1x1", "one-bit conv 1x1 + add"]
+
+
+def test_more_whole_numbers_than_a_convolution_can_make_are_made_later() -> None:
+    made = (whole(1, float(scale)) for scale in range(1, 7))
+    assert steps(conv(0), *made) == ["real conv 1x1 + quantize", "quantize", "quantize"]
 
 
 def test_a_pool_that_is_needed_as_it_is_stays() -> None:

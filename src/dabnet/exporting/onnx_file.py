@@ -1,7 +1,8 @@
 """Packed models as ONNX files of standard operators, for the runtimes that know no bits.
 
-Signs become the real numbers +1 and -1, and one-bit weights the two real numbers that they stand for. So an answer is
-the packed model's up to the rounding of sums, unless a number falls so near a threshold that its sign depends on that.
+Signs become the real numbers +1 and -1, and one-bit weights the two real numbers that they stand for. Whole numbers are
+a pair of QuantizeLinear and DequantizeLinear. So an answer is the packed model's up to the rounding of sums, unless a
+number falls so near a threshold that its sign depends on that, or so near a half that its whole number does.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dabnet.packed.nodes import (
     MaxPool,
     Node,
     PRelu,
+    Quantize,
     Relu,
     Shape,
     Sides,
@@ -185,6 +187,15 @@ def _sign(graph: OnnxGraph, node: Sign, x: Value) -> str:
     return graph.add("Where", reached, graph.per_channel("above", above), graph.per_channel("below", -above))
 
 
+def _quantize(graph: OnnxGraph, node: Quantize, x: Value) -> str:
+    """Scale and clamp first, which is exact where the operator's own division would not be, and bytes have 8 bits."""
+    scaled = graph.add("Mul", x.name, graph.number("scale", node.scale))
+    clamped = graph.add("Clip", scaled, graph.number("low", node.low), graph.number("high", node.high))
+    zero = graph.constant("zero_point", np.array(-node.low, dtype=np.uint8))
+    step = graph.number("step", 1)
+    return graph.add("DequantizeLinear", graph.add("QuantizeLinear", clamped, step, zero), step, zero)
+
+
 def _affine(graph: OnnxGraph, node: Affine, x: Value) -> str:
     scaled = graph.add("Mul", x.name, graph.per_channel("scale", node.scale))
     return graph.add("Add", scaled, graph.per_channel("shift", node.shift))
@@ -303,6 +314,7 @@ def _flatten(graph: OnnxGraph, _: Flatten, x: Value) -> str:
 _WRITERS: dict[type[Node], Callable[..., str]] = {
     Conv: _conv,
     Sign: _sign,
+    Quantize: _quantize,
     Affine: _affine,
     Relu: _relu,
     Clamp: _clamp,

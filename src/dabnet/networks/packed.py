@@ -1,8 +1,9 @@
 """A packed model as a module of torch's, for whoever has one already, and for comparisons.
 
 Signs are +1 and -1 here, and a convolution of one-bit weights is torch's own with weights +1 and -1. Its sums are
-integers, so they are exact, and they are scaled in the order that docs/file-format.md gives: wherever signs go in, the
-very numbers of `dabnet.runtime.Session` come out. No gradient passes a sign: the weights that were trained are gone.
+integers, so they are exact, and they are scaled in the order that docs/file-format.md gives: wherever signs or whole
+numbers go in, the very numbers of `dabnet.runtime.Session` come out. No gradient passes them: the weights that were
+trained are gone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dabnet.packed.nodes import (
     MaxPool,
     Node,
     PRelu,
+    Quantize,
     Relu,
     Shape,
     Sign,
@@ -71,7 +73,7 @@ def _unpack(node: Node, shape: Shape) -> Arrays:
         signs = signs.reshape(node.filters, *node.kernel, -1)
         arrays["weight"] = torch.from_numpy(signs)
         del arrays["bits"]
-        if not shape.is_signs:  # then the weights are the two values themselves, as if they were real
+        if shape.is_real:  # then the weights are the two values themselves, as if they were real
             offset = arrays.pop("middle", torch.zeros(node.filters))
             arrays["weight"] = arrays.pop("scale")[:, None, None, None] * arrays["weight"] + offset[:, None, None, None]
     if isinstance(node, Conv) and node.int8 is not None:
@@ -117,6 +119,11 @@ def _(node: Sign, arrays: Arrays, x: Tensor) -> Tensor:
     if "flip" in arrays:
         ones = ones ^ arrays["flip"][:, None, None]
     return ones.to(x.dtype) * 2 - 1
+
+
+@_compute.register(Quantize)
+def _(node: Quantize, arrays: Arrays, x: Tensor) -> Tensor:
+    return (x * node.scale).clamp(node.low, node.high).round()
 
 
 @_compute.register(Affine)

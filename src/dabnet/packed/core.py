@@ -15,7 +15,7 @@ def check_bytes(data: bytes, path: str = "") -> tuple[Shape, ...]:
         about = json.loads(_native.inspect(data))
     except _native.CoreError as problem:
         raise refusal(problem, path) from None
-    return tuple(Shape(c, height, width, kind == "bit") for c, height, width, kind in about["shapes"])
+    return tuple(Shape(c, height, width, element) for c, height, width, element in about["shapes"])
 
 
 def refusal(problem: _native.CoreError, path: str = "") -> ModelFormatError:

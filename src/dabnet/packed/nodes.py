@@ -1,7 +1,8 @@
 """The kinds of nodes that a packed model is made of, and the values between them.
 
-A value has `channels` maps of height x width, of real numbers or of signs: what `Sign` makes is one bit, +1 or -1, and
-only a `Conv` with one-bit weights takes it. Linear layers are 1x1 convolutions of 1x1 maps.
+A value has `channels` maps of height x width, of real numbers, of signs or of whole numbers: what `Sign` makes is one
+bit, +1 or -1, and what `Quantize` makes has 4 or 8 bits. Only a `Conv` with one-bit weights takes these. Linear layers
+are 1x1 convolutions of 1x1 maps.
 
 Filters are stored (filters, kernel height, kernel width, input channels of a group), as values are read: NHWC.
 """
@@ -9,7 +10,7 @@ Filters are stored (filters, kernel height, kernel width, input channels of a gr
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,16 +26,31 @@ Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]
 
 
+Element = Literal["f32", "u8", "u4", "bit"]
+"""What a number of a value is: a real number, a whole number of 8 or of 4 bits, or a sign."""
+
+
 class Shape(NamedTuple):
-    """What a value is: maps of real numbers, or of signs."""
+    """What a value is: maps of numbers."""
 
     channels: int
     height: int
     width: int
-    is_signs: bool = False
+    element: Element = "f32"
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the numbers are real."""
+        return self.element == "f32"
+
+    @property
+    def is_signs(self) -> bool:
+        """Whether the numbers are signs."""
+        return self.element == "bit"
 
     def __str__(self) -> str:
-        return f"{self.channels}x{self.height}x{self.width}{' signs' if self.is_signs else ''}"
+        kind = {"f32": "", "bit": " signs"}.get(self.element, " whole numbers")
+        return f"{self.channels}x{self.height}x{self.width}{kind}"
 
 
 def array(tensor: str | None = None) -> Any:
@@ -148,6 +164,19 @@ class Sign(Node):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Quantize(Node):
+    """The whole number nearest to scale x, of two the even one, but at least `low` and at most `high`.
+
+    `low` is at most 0, `high` at least 0. Up to 16 numbers take 4 bits, up to 256 take 8.
+    """
+
+    OP = "quantize"
+    scale: float = real()
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Affine(Node):
     """scale x + shift, with one of each per channel: a norm that nothing could take in."""
 
@@ -245,6 +274,7 @@ OPS: dict[str, type[Node]] = {
     for kind in (
         Conv,
         Sign,
+        Quantize,
         Affine,
         Relu,
         Clamp,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from dabnet.packed.nodes import Conv
+from dabnet.packed.nodes import Conv, Quantize
 
 if TYPE_CHECKING:
     from dabnet.packed.model import Model
 
-NEWEST_VERSION = 2
-"""The format's version of models with weights of 8 bits or a temperature for views; others are version 1."""
+NEWEST_VERSION = 3
+"""The newest version of the format that a model may need."""
 
 
 def to_bytes(model: Model) -> bytes:
@@ -27,11 +27,20 @@ def to_bytes(model: Model) -> bytes:
     return write(model, ensure_ascii=False)
 
 
+def needed_version(model: Model) -> int:
+    """Return the oldest version of the format that has all that a model needs.
+
+    Version 3 added whole numbers, version 2 weights of 8 bits and a temperature for views.
+    """
+    if any(isinstance(node, Quantize) for node in model.nodes):
+        return NEWEST_VERSION
+    has_int8 = any(isinstance(node, Conv) and node.int8 is not None for node in model.nodes)
+    return 2 if has_int8 or model.views_temperature != 1 else 1
+
+
 def write(model: Model, *, ensure_ascii: bool) -> bytes:
     """Return a model as the bytes of a file, if need be with escapes for what UTF-8 cannot hold."""
-    has_int8 = any(isinstance(node, Conv) and node.int8 is not None for node in model.nodes)
-    needs_newest = has_int8 or model.views_temperature != 1
-    about: dict[str, Any] = {"version": NEWEST_VERSION if needs_newest else 1, "input": list(model.input_size)}
+    about: dict[str, Any] = {"version": needed_version(model), "input": list(model.input_size)}
     about["nodes"] = [{"op": node.OP, **node.settings()} for node in model.nodes]
     if model.labels:
         about["labels"] = list(model.labels)

@@ -1,9 +1,9 @@
 """The packed layers in plain numpy: the specification that the native ones are tested against.
 
-Values are arrays (N, height, width, channels), real numbers as float32 and signs as bools. A convolution of signs
-counts in integers; then every product and every sum is rounded to float32 on its own, in the order written here, so
-that the native layers can give the very same numbers. A convolution of real numbers is summed in float64, and rounded
-once.
+Values are arrays (N, height, width, channels), real numbers as float32, whole numbers as int16 and signs as bools. A
+convolution of signs or of whole numbers counts in integers; then every product and every sum is rounded to float32 on
+its own, in the order written here, so that the native layers can give the very same numbers. A convolution of real
+numbers is summed in float64, and rounded once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dabnet.packed.nodes import (
     MaxPool,
     Node,
     PRelu,
+    Quantize,
     Relu,
     Sign,
     Windowed,
@@ -56,7 +57,7 @@ def answers(model: Model, x: NDArray[np.float32]) -> NDArray[np.float32]:
     last = run(model, x)[-1]
     if last.dtype == np.bool_:
         last = np.where(last, np.float32(1), np.float32(-1))
-    return last.transpose(0, 3, 1, 2).reshape(len(x), model.answers)
+    return last.astype(np.float32).transpose(0, 3, 1, 2).reshape(len(x), model.answers)
 
 
 @singledispatch
@@ -68,16 +69,17 @@ def compute(node: Node, *inputs: Value) -> Value:
 @compute.register(Conv)
 def _(node: Conv, x: Value) -> Value:
     filters, groups = node.filters, node.groups
-    is_signs = x.dtype == np.bool_
-    # Taps hold +1, -1, or 0 where padding counts for nothing.
-    numbers = np.where(x, 1, -1).astype(np.int64) if is_signs else x.astype(np.float64)
+    is_real = x.dtype == np.float32
+    # Taps of signs hold +1, -1, or 0 where padding counts for nothing.
+    signs_as_numbers = np.where(x, 1, -1) if x.dtype == np.bool_ else x
+    numbers = signs_as_numbers.astype(np.float64 if is_real else np.int64)
     taps = windows(node, numbers, pad=node.pad_value)  # (N, height, width, kernel height, kernel width, channels)
     count = node.kernel[0] * node.kernel[1] * x.shape[-1] // groups
     taps = taps.reshape(*taps.shape[:5], groups, x.shape[-1] // groups)
     taps = np.moveaxis(taps, 5, 3).reshape(*taps.shape[:3], groups, count)
-    weights = _weights(node, count, is_signs).reshape(groups, filters // groups, count)
+    weights = _weights(node, count, is_real).reshape(groups, filters // groups, count)
     dots = np.einsum("nhwgt,gft->nhwgf", taps, weights).reshape(*taps.shape[:3], filters).astype(np.float32)
-    if is_signs:
+    if not is_real:
         assert node.scale is not None
         dots = node.scale * dots
         if node.offset is not None:
@@ -87,12 +89,12 @@ def _(node: Conv, x: Value) -> Value:
     return result
 
 
-def _weights(node: Conv, count: int, is_signs: bool) -> Value:
-    """Return the weights as (filters, weights): signs for signs, and else numbers."""
+def _weights(node: Conv, count: int, is_real: bool) -> Value:
+    """Return the weights as (filters, weights): numbers for real numbers, and else signs."""
     if node.bits is None:
         return node.real_weight().reshape(node.filters, -1).astype(np.float64)
     signs = np.where(unpack(node.bits, count), 1, -1)
-    if is_signs:
+    if not is_real:
         return signs
     assert node.scale is not None
     values = node.scale[:, None] * signs.astype(np.float32)
@@ -103,6 +105,12 @@ def _weights(node: Conv, count: int, is_signs: bool) -> Value:
 def _(node: Sign, x: Value) -> Value:
     ones: Value = x >= (np.float32(0) if node.threshold is None else node.threshold)
     return ones if node.flip is None else ones ^ unpack(node.flip, x.shape[-1])
+
+
+@compute.register(Quantize)
+def _(node: Quantize, x: Value) -> Value:
+    clamped = np.clip(np.float32(node.scale) * x, np.float32(node.low), np.float32(node.high))
+    return np.rint(clamped).astype(np.int16)
 
 
 @compute.register(Affine)

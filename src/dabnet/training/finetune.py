@@ -22,7 +22,7 @@ from torch import Tensor
 
 from dabnet.errors import InputError, suggest
 from dabnet.packed.model import Model
-from dabnet.packed.nodes import Conv, Sign
+from dabnet.packed.nodes import Conv, Quantize, Sign
 from dabnet.runtime import Session
 from dabnet.runtime.recognizer import raster_of
 from dabnet.sketches.folds import stratified_folds
@@ -130,9 +130,9 @@ def finetune(
 
 
 def find_features(model: Model) -> int:
-    """Return the number of the value that goes into the last layer; real numbers, if need be those before the signs."""
+    """Return the number of the value that goes into the last layer; real numbers, if need be those before signs."""
     value = model.nodes[-1].inputs[0]
-    while value and isinstance(model.nodes[value - 1], Sign):
+    while value and isinstance(model.nodes[value - 1], Sign | Quantize):
         value = model.nodes[value - 1].inputs[0]
     shape = model.shapes[value]
     if not isinstance(model.nodes[-1], Conv) or not value or (shape.height, shape.width) != (1, 1):

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <cstring>
+
+#include "../scratch.h"
+#include "bits.h"
+#include "blocks.h"
+#include "epilogue.h"
+#include "layers.h"
+
+namespace dabnet {
+namespace {
+
+constexpr std::size_t kRow = 16;   // bytes of a table, for 4 channels
+constexpr std::size_t kPiece = 4;  // positions
+
+// A convolution of whole numbers with one-bit weights, by tables; kernels.h says how inputs and weights stand in
+// memory.
+class SubsetConv : public Layer {
+   public:
+    static std::uint64_t bytes(const Convolution& of) {
+        const std::uint64_t blocks = (of.filters + kBlock - 1) / kBlock, taps = of.window.taps();
+        return blocks * (taps * rows_of(of) / 2 * sizeof(Line) + kBlock * (3 * sizeof(float) + sizeof(std::int32_t))) +
+               of.window.positions() * sizeof(std::uint32_t) + taps * sizeof(std::size_t) + of.input.channels;
+    }
+
+    SubsetConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
+        : kernels_(kernels),
+          convolution_(of),
+          map_(of.window, rows_of(of)),
+          work_{(of.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(of.window.positions()), kPiece},
+          scale_(filled_up(of.scale, of.filters)),
+          offset_(filled_up(of.offset, of.filters)),
+          bias_(filled_up(of.bias, of.filters)),
+          epilogue_(epilogue) {
+        pack(of.bits);
+        if (of.input.zero != 0) {
+            find_shifts(of.bits);
+            zeros_.assign(of.input.channels, of.input.zero);
+        }
+        const auto& [height, width] = of.window;
+        starts_.reserve(work_.units);
+        for (std::size_t row = 0; row < height.positions; ++row) {
+            for (std::size_t column = 0; column < width.positions; ++column) {
+                starts_.push_back(static_cast<std::uint32_t>(map_.start(of.window, row, column)));
+            }
+        }
+    }
+
+    std::uint64_t pieces() const override { return work_.pieces(); }
+    double work() const override {
+        const double prepared = static_cast<double>(map_.rows) * static_cast<double>(map_.columns) *
+                                static_cast<double>(planes() * map_.per_position + convolution_.window.height.kernel);
+        return static_cast<double>(planes()) * convolution_.multiply_adds() + prepared;
+    }
+    std::uint64_t scratch_bytes() const override {
+        Carver carver;
+        carve(carver);
+        return carver.bytes();
+    }
+
+    void run(const Job& job) const override {
+        Carver carver(job.scratch);
+        const Scratch scratch = carve(carver);
+        if (!prepare(job, scratch)) return;
+        const Epilogue epilogue = epilogue_.bind(job);
+        SubsetConvJob subset{};
+        subset.tables = scratch.tables;
+        subset.plane = planes() == 2 ? plane_bytes() : 0;
+        subset.starts = starts_.data();
+        subset.runs = map_.runs.data();
+        subset.run_count = map_.runs.size();
+        subset.run_length = map_.run_length;
+        subset.scale = scale_.data();
+        subset.offset = data_or_null(offset_);
+        subset.bias = data_or_null(bias_);
+        subset.byte_sums = scratch.sums;
+        subset.filter_shifts = shifts_.empty() ? nullptr : shifts_.data();
+        subset.sum_shift = static_cast<std::int32_t>(convolution_.taps() * convolution_.input.zero);
+        subset.epilogue = &epilogue;
+        const std::uint64_t unit_work = planes() * lines_per_block() * kBlock;  // products by the byte
+        const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
+        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+            if (job.is_stopped((to - from) * unit_work)) return false;
+            subset.first_position = from;
+            subset.positions = to - from;
+            subset.weights = weights_[block * lines_per_block()].bytes;
+            subset.first_filter = block * kBlock;
+            kernels_.subset_conv(subset);
+            return true;
+        });
+    }
+
+   private:
+    struct alignas(64) Line {
+        std::uint8_t bytes[64];
+    };
+
+    // The tables, each position's sum of bytes, the sums of columns, and what a window sums to.
+    struct Scratch {
+        std::uint8_t* tables;
+        std::int32_t *position_sums, *column_sums, *sums;
+    };
+    Scratch carve(Carver& carver) const {
+        return {carver.take<std::uint8_t>(std::uint64_t{planes()} * plane_bytes()),
+                carver.take<std::int32_t>(std::uint64_t{map_.rows} * map_.columns),
+                carver.take<std::int32_t>(map_.columns), carver.take<std::int32_t>(convolution_.window.positions())};
+    }
+
+    static std::size_t rows_of(const Convolution& of) { return (of.input.channels + 7) / 8 * 2; }
+    std::size_t planes() const { return convolution_.input.type == ElementType::u8 ? 2 : 1; }
+    std::size_t plane_bytes() const { return map_.size() * kRow; }
+    std::size_t lines_per_block() const {
+        return static_cast<std::size_t>(convolution_.window.taps()) * map_.per_position / 2;
+    }
+
+    // Eight channels of a tap are a byte, in the file (if channels are whole bytes) as in a line.
+    void pack(const std::uint8_t* bits) {
+        const std::size_t channels = convolution_.input.channels,
+                          taps = static_cast<std::size_t>(convolution_.window.taps());
+        const std::size_t row = (taps * channels + 7) / 8, bytes = map_.per_position / 2;
+        weights_.resize(work_.blocks * lines_per_block());
+        for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
+            const std::size_t half = filter % kBlock / 32, i = filter % 32;
+            const std::size_t column = half * 32 + (i < 16 ? 2 * i : 2 * (i - 16) + 1);
+            Line* lines = weights_.data() + filter / kBlock * lines_per_block();
+            for (std::size_t at = 0; at < taps * bytes; ++at) {
+                const std::size_t channel = at % bytes * 8;
+                const std::size_t count = std::min<std::size_t>(channels - channel, 8);
+                lines[at].bytes[column] =
+                    static_cast<std::uint8_t>(bits_at(bits, at / bytes * channels + channel, count));
+            }
+        }
+    }
+
+    // What `zero` adds to the dot product of bytes.
+    void find_shifts(const std::uint8_t* bits) {
+        const auto taps = static_cast<std::int32_t>(convolution_.taps());
+        const std::size_t row = (convolution_.taps() + 7) / 8;
+        shifts_.resize(work_.blocks * kBlock);
+        for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
+            std::int32_t ones = 0;
+            for (std::size_t i = 0; i < convolution_.taps(); ++i) ones += bits_at(bits, i, 1) != 0;
+            shifts_[filter] = convolution_.input.zero * (2 * ones - taps);
+        }
+    }
+
+    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
+    bool prepare(const Job& job, const Scratch& scratch) const {
+        const auto [first, end] = work_.to_prepare(job);
+        if (first >= end) return true;
+        const auto& [height, width] = convolution_.window;
+        const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
+        const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
+            if (job.is_stopped(map_.columns * map_.per_position)) return false;
+            make_row(job.input<std::uint8_t>(), row, scratch);
+            return true;
+        });
+        if (!goes_on) return false;
+        for (std::size_t row = first_row; row < end_row; ++row) {
+            if (job.is_stopped((height.kernel + 1) * map_.columns / 8)) return false;
+            sum_windows(convolution_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
+                        scratch.sums + row * width.positions);
+        }
+        return true;
+    }
+
+    // Makes the tables of a row of the padded map, and each position's sum.
+    void make_row(const std::uint8_t* x, std::size_t row, const Scratch& scratch) const {
+        const auto& [height, width] = convolution_.window;
+        const Shape& input = convolution_.input;
+        std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
+        if (row >= height.before && row - height.before < input.height) {
+            left = std::min(width.before, map_.columns);
+            right = std::min(width.before + input.width, map_.columns);
+        }
+        for (std::size_t column = 0; column < left; ++column) pad(row * map_.columns + column, scratch);
+        if (left < right) {
+            const std::uint8_t* bytes = x + (row - height.before) * input.width * input.channels;
+            make_tables(bytes, right - left, row * map_.columns + left, scratch);
+        }
+        for (std::size_t column = right; column < map_.columns; ++column) pad(row * map_.columns + column, scratch);
+    }
+
+    // Of positions side by side, the first of which is number `at` of the padded map.
+    void make_tables(const std::uint8_t* bytes, std::size_t positions, std::size_t at, const Scratch& scratch) const {
+        std::uint8_t* lower = scratch.tables + at * map_.per_position * kRow;
+        kernels_.make_subset_sums(bytes, positions, convolution_.input.channels, lower,
+                                  planes() == 2 ? lower + plane_bytes() : nullptr, scratch.position_sums + at);
+    }
+
+    void pad(std::size_t at, const Scratch& scratch) const {
+        if (convolution_.input.zero != 0) return make_tables(zeros_.data(), 1, at, scratch);
+        for (std::size_t plane = 0; plane < planes(); ++plane) {
+            std::memset(scratch.tables + plane * plane_bytes() + at * map_.per_position * kRow, 0,
+                        map_.per_position * kRow);
+        }
+        scratch.position_sums[at] = 0;
+    }
+
+    const Kernels& kernels_;
+    Convolution convolution_;  // its arrays are not looked at any more
+    PaddedMap map_;            // in rows of tables
+    Blocks work_;              // in positions
+    std::vector<Line> weights_;
+    std::vector<float> scale_, offset_, bias_;
+    std::vector<std::int32_t> shifts_;
+    std::vector<std::uint8_t> zeros_;  // a padded position, where its bytes are not 0
+    std::vector<std::uint32_t> starts_;
+    EpilogueArrays epilogue_;
+};
+
+}  // namespace
+
+bool has_subset_conv(const Kernels& kernels, const Convolution& convolution) {
+    const std::size_t rows = (convolution.input.channels + 7) / 8 * 2;
+    return kernels.subset_conv != nullptr && convolution.groups == 1 &&
+           convolution.window.extent() <= UINT32_MAX / rows / kRow / 2;
+}
+
+std::unique_ptr<Layer> make_subset_conv(const Builder& builder, const Convolution& convolution,
+                                        const Epilogue& epilogue) {
+    if (!builder.budget.take(SubsetConv::bytes(convolution))) return nullptr;
+    return std::make_unique<SubsetConv>(builder.kernels, convolution, epilogue);
+}
+
+}  // namespace dabnet
