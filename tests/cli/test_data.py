@@ -69,7 +69,7 @@ def test_preparing_data_does_not_load_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, signal_number: signal.Signals) -> None:
     output, partial = tmp_path / "set.parquet", tmp_path / "set.parquet.partial"
-    command = [sys.executable, "-m", "dabnet", "data", "prepare", "synthetic", "--limit", "400", "-o", str(output)]
+    command = [sys.executable, "-m", "dabnet", "data", "prepare", "synthetic", "--limit", "200", "-o", str(output)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -31,8 +31,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where libdabnet is installed."""
     if shutil.which("cc") is None or shutil.which("cmake", path=str(Path(sys.executable).parent)) is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no C compiler, or no CMake")
-    built, installed = ROOT / "build" / "libdabnet", tmp_path_factory.mktemp("libdabnet")
-    run("cmake", "-G", "Ninja", "-S", ROOT, "-B", built, "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib")
+    built, installed = ROOT / "build" / "libdabnet-test", tmp_path_factory.mktemp("libdabnet")
+    settings = ("-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-DCMAKE_INSTALL_LIBDIR=lib")
+    run("cmake", "-G", "Ninja", "-S", ROOT, "-B", built, *settings)  # -O1: half the time, and the same answers
     run("cmake", "--build", built)
     run("cmake", "--install", built, "--prefix", installed)
     return installed
