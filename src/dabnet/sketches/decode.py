@@ -7,7 +7,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image
 
 from dabnet.errors import InputError
 from dabnet.sketches.containers import check_pixels, damaged, open_container
@@ -60,7 +60,8 @@ def load_picture(picture: Image.Image, max_pixels: int = MAX_PIXELS) -> Image.Im
     check_pixels(picture.width, picture.height, max_pixels)
     with _blaming_the_picture():
         picture.load()
-        return ImageOps.exif_transpose(picture)
+        turn = _TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
+        return picture if turn is None else picture.transpose(turn)
 
 
 @contextmanager
