@@ -28,6 +28,17 @@ def test_every_public_name_is_there() -> None:
         dabnet.recognise  # noqa: B018
 
 
+def test_tab_completion_finds_the_public_names_without_loading_torch() -> None:
+    code = (
+        "import sys, dabnet\n"
+        "for module in (dabnet, dabnet.runtime, dabnet.sketches, dabnet.binarizers):\n"
+        "    assert set(dir(module)) == set(module.__all__), dir(module)\n"
+        "assert {'Recognizer', 'binarize_', 'build', 'export', 'load', 'summary', 'verify'} < set(dir(dabnet))\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_splitting_an_array_does_not_load_torch() -> None:
     code = (
         "import sys, numpy, dabnet; from dabnet.binarizers import optimal_split\n"

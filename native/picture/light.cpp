@@ -25,13 +25,6 @@ void widen_columns(Bytes& plane, int radius) {
     for (int y = 0; y < height; ++y) brighten(backward.row(y), forward.row(y + 2 * radius), plane.row(y));
 }
 
-void dilate(Bytes& plane, int radius) {
-    widen_columns(plane, radius);
-    plane = transpose(plane);
-    widen_columns(plane, radius);
-    plane = transpose(plane);
-}
-
 // A linear mix of two neighbours for each pixel of a plane of twice the resolution.
 struct Between {
     int first, second;
@@ -80,6 +73,13 @@ Plane<float> find_paper(const Bytes& channel, int factor) {
 }
 
 }  // namespace
+
+void dilate(Bytes& plane, int radius) {
+    widen_columns(plane, radius);
+    plane = transpose(plane);
+    widen_columns(plane, radius);
+    plane = transpose(plane);
+}
 
 Bytes shrink(const Bytes& plane, int factor) {
     if (factor == 1) return plane;

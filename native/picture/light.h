@@ -8,6 +8,9 @@ namespace dabnet {
 // Shrinks by a whole factor, each pixel the mean of those it covers.
 Bytes shrink(const Bytes& plane, int factor);
 
+// Makes each pixel the largest of those up to `radius` away, to the sides and up and down.
+void dilate(Bytes& plane, int radius);
+
 // Grey closing: fills what is darker than its surroundings and narrower than 2 * radius + 1, and keeps edges in place.
 Bytes close(const Bytes& plane, int radius);
 Bytes invert(const Bytes& plane);

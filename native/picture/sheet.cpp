@@ -14,6 +14,7 @@ constexpr double kFourSided = 0.93;   // of the quad must be hull
 constexpr double kPaper = 0.7;        // of it must be bright between the lines
 constexpr double kLeastSide = 0.15;   // of the picture's
 constexpr double kLeastJump = 0.12;   // how much darker it gets beyond a side, as a share
+constexpr double kSudden = 0.7;       // of the largest jump near a side is a jump, too
 constexpr double kLeastCosine = 0.7;  // of a corner's angle: 90 degrees, give or take 45
 
 double cross(Point origin, Point a, Point b) {
@@ -202,15 +203,18 @@ bool refine(const Closed& picture, Edge& edge) {
     for (int i = 0; i < kPoints; ++i) {
         const double where = 0.06 + 0.88 * i / (kPoints - 1);
         jumps += picture.jump(edge.at(where, -3), edge.at(where, 3));
-        double best = 0.06, offset = 0;
-        bool is_found = false;
-        for (double shift = -kReach; shift <= kReach; shift += 0.5) {
-            const double jump = picture.jump(edge.at(where, shift - 1), edge.at(where, shift + 1));
-            if (jump > best) best = jump, offset = shift, is_found = true;
+        // The innermost of the large jumps: those beyond it are a desk's own.
+        std::array<double, 4 * kReach + 1> found;
+        for (std::size_t step = 0; step < found.size(); ++step) {
+            const double shift = 0.5 * static_cast<double>(step) - kReach;
+            found[step] = picture.jump(edge.at(where, shift - 1), edge.at(where, shift + 1));
         }
-        if (!is_found) continue;
+        const double largest = *std::max_element(found.begin(), found.end());
+        if (largest <= 0.06) continue;
+        const auto innermost =
+            std::find_if(found.begin(), found.end(), [&](double each) { return each > kSudden * largest; });
         along.push_back(where);
-        out.push_back(offset);
+        out.push_back(0.5 * static_cast<double>(innermost - found.begin()) - kReach);
     }
     if (jumps / kPoints < kLeastJump || static_cast<int>(along.size()) < kPoints * 2 / 3) return false;
     // The line through most of these points: least squares, then once more without what lies off it.

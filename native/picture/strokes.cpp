@@ -15,6 +15,13 @@ constexpr double kSureNoise = 5, kMaybeNoise = 2.8;  // standard deviations of t
 constexpr double kSure = 0.5, kMaybe = 0.24;         // shares of how dark the ink is
 constexpr double kSmooth = 7;                        // standard deviations, of 255, from which on noise is smoothed
 
+constexpr double kStrip = 0.07, kDarkStrip = 0.2;  // how wide a desk's strip may be, and how much of it is dark
+constexpr int kGap = 6;                            // rows without such darkness that may be in it
+constexpr int kBeside = 6;                         // how far from a shadow's tip the shadow is looked for
+constexpr double kAsDark = 0.4, kShadowed = 0.2;   // what share of the contrast is still dark, and of its sides is
+constexpr double kLongestTip = 0.3;                // of the picture
+constexpr double kStub = 0.02;                     // what reaches no farther from an edge is no part of a drawing
+
 class Histogram {
    public:
     explicit Histogram(const Shorts& plane) {
@@ -142,10 +149,72 @@ class Parts {
     std::vector<Part> all;
 };
 
-// Leaves away what hugs the edge of the picture: the rest of a desk, a frame, the border of a scan.
-void drop_edges(std::vector<Part>& parts, int width, int height) {
-    const int near = std::max(1, std::min(width, height) / 100);
-    for (Part& part : parts) {
+// Wipes what is dark along an edge of the picture, from it inwards: a strip of the desk beside the sheet.
+void trim_edges(Shorts& darkness, int least) {
+    const int width = darkness.width, height = darkness.height;
+    for (const bool is_row : {true, false}) {
+        const int length = is_row ? width : height, depths = static_cast<int>(kStrip * (is_row ? height : width));
+        for (const bool is_far : {false, true}) {
+            const auto line = [&](int depth) { return is_far ? (is_row ? height : width) - 1 - depth : depth; };
+            const auto at = [&](int depth, int along) -> std::int16_t& {
+                return is_row ? darkness.at(along, line(depth)) : darkness.at(line(depth), along);
+            };
+            int wiped = 0;
+            for (int depth = 0; depth < std::min(depths, wiped + kGap); ++depth) {
+                int dark = 0;
+                for (int along = 0; along < length; ++along) dark += at(depth, along) >= least;
+                if (dark > kDarkStrip * length) wiped = depth + 1;
+            }
+            if (wiped == 0 || wiped + kGap > depths) continue;  // what goes on is no strip
+            for (int depth = 0; depth < wiped + kGap; ++depth) {
+                for (int along = 0; along < length; ++along) at(depth, along) = 0;
+            }
+        }
+    }
+}
+
+// Whether much of what lies beside a part is as dark as the part itself: the tip of a shadow, which is too narrow to be
+// seen as darker paper. Beside a line there is paper.
+bool is_shadow(const Parts& parts, std::size_t number, const Shorts& darkness, const Bytes& bright) {
+    const Part& part = parts.all[number];
+    const int margin = kBeside + 2;
+    const Rectangle around{std::max(0, part.box.left - margin), std::max(0, part.box.top - margin),
+                           std::min(darkness.width, part.box.right + margin),
+                           std::min(darkness.height, part.box.bottom + margin)};
+    Bytes inner(around.width(), around.height());
+    double shade = 0, paper = 0, count = 0;
+    for (int y = part.box.top; y < part.box.bottom; ++y) {
+        for (int x = part.box.left; x < part.box.right; ++x) {
+            if (parts.labels.at(x, y) != static_cast<int>(number)) continue;
+            inner.at(x - around.left, y - around.top) = 1;
+            if (2 * darkness.at(x, y) < part.deepest) continue;
+            shade += bright.at(x, y);
+            paper += bright.at(x, y) / std::max(0.1, 1 - darkness.at(x, y) / 255.0);
+            count += 1;
+        }
+    }
+    const double limit = (shade + kAsDark * (paper - shade)) / std::max(count, 1.0);
+    Bytes outer = inner;
+    dilate(inner, kBeside - 3);
+    dilate(outer, kBeside);
+    int dark = 0, all = 0;
+    for (int y = 0; y < outer.height; ++y) {
+        for (int x = 0; x < outer.width; ++x) {
+            const int at_x = x + around.left, at_y = y + around.top;
+            if (!outer.at(x, y) || inner.at(x, y) || parts.labels.at(at_x, at_y) >= 0) continue;
+            ++all;
+            dark += bright.at(at_x, at_y) < limit;
+        }
+    }
+    return dark > kShadowed * all;
+}
+
+// Leaves away what hugs the edge of the picture: the rest of a desk, a frame, the border of a scan, a shadow's tip.
+void drop_edges(Parts& found, const Shorts& darkness, const Bytes& bright) {
+    const int width = darkness.width, height = darkness.height, near = std::max(1, std::min(width, height) / 100);
+    for (std::size_t number = 0; number < found.all.size(); ++number) {
+        Part& part = found.all[number];
+        if (!part.is_kept) continue;
         const Rectangle& box = part.box;
         const double wide = static_cast<double>(box.width()) / width, tall = static_cast<double>(box.height()) / height;
         const bool left = box.left<near, right = box.right> width - near,
@@ -154,7 +223,11 @@ void drop_edges(std::vector<Part>& parts, int width, int height) {
             ((left || right) && wide < 0.06 && tall > 4 * wide) || ((top || bottom) && tall < 0.06 && wide > 4 * tall);
         const bool is_around = left + right + top + bottom >= 3;
         const bool is_corner = (left || right) && (top || bottom) && wide < 0.08 && tall < 0.08;
-        if (is_along || is_around || is_corner) part.is_kept = false;
+        const bool is_stub = ((left || right) && wide < kStub) || ((top || bottom) && tall < kStub);
+        const bool is_tip = left + right + top + bottom > 0 && std::max(wide, tall) < kLongestTip;
+        if (is_along || is_around || is_corner || is_stub || (is_tip && is_shadow(found, number, darkness, bright))) {
+            part.is_kept = false;
+        }
     }
 }
 
@@ -199,13 +272,14 @@ std::optional<Bytes> find_strokes(const Colours& picture) {
     wipe_lines(darkness, noise);
 
     const int least = std::max(kLeastDark, static_cast<int>(kSureNoise * noise));
+    trim_edges(darkness, least);
     const int full = Histogram(darkness).quantile(0.85, least);
     const int sure = std::max(least, static_cast<int>(kSure * full));
     const int maybe =
         std::max({kLeastDark / 2, static_cast<int>(kMaybeNoise * noise), static_cast<int>(kMaybe * full)});
     Parts parts(darkness, std::min(maybe, sure));
     for (Part& part : parts.all) part.is_kept = part.deepest >= sure && part.area >= 3;
-    drop_edges(parts.all, darkness.width, darkness.height);
+    drop_edges(parts, darkness, brightness(picture));
     drop_specks(parts.all);
 
     Rectangle box{darkness.width, darkness.height, 0, 0};

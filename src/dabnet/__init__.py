@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dabnet import sketches as sketches
     from dabnet.exporting.pack import export
     from dabnet.exporting.summary import summary
+    from dabnet.exporting.verify import verify
     from dabnet.networks.catalog import build
     from dabnet.networks.convert import binarize_, constrain_
     from dabnet.runtime.recognizer import Recognizer
@@ -34,6 +35,7 @@ __all__ = [
     "runtime",
     "sketches",
     "summary",
+    "verify",
 ]
 
 __getattr__ = _lazy.attributes(
@@ -50,5 +52,10 @@ __getattr__ = _lazy.attributes(
         "runtime": "dabnet.runtime",
         "sketches": "dabnet.sketches",
         "summary": "dabnet.exporting.summary",
+        "verify": "dabnet.exporting.verify",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -53,6 +53,23 @@ def open_beside(path: Path, then: str = "try again") -> Iterator[BinaryIO]:
             raise
     except OSError as problem:
         raise cannot_write(path, problem, then) from None
+
+
+def check_output(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Refuse a path that cannot be written to, or ends in none of the suffixes, before the work that it is to hold."""
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InputError(f"'{path}' must end in {' or '.join(suffixes)}: choose another name.")
+    if not path.parent.is_dir():
+        raise InputError(
+            f"cannot write '{path}' (there is no folder '{path.parent}'): make it, or choose another path."
+        )
+    try:
+        _mode(path)
+        beside = beside_name(path)
+        os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # whether it works is known only then
+        beside.unlink()
+    except OSError as problem:
+        raise cannot_write(path, problem) from None
 
 
 def beside_name(path: Path) -> Path:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control, format (among them those that turn the direction) and surrogate characters, and of
@@ -27,6 +30,25 @@ def printable(text: object, longest: int | None = None) -> str:
     if text.isprintable():  # which is false for spaces other than the usual one, too
         return text
     return "".join(_escape(each) if _is_unseen(each) else each for each in text)
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, which has an s unless there is one of it.
+
+    >>> counted(1, "drawing"), counted(1200, "drawing"), counted(2, "class", "classes")
+    ('1 drawing', '1,200 drawings', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def name_some(names: Sequence[str], most: int = 5) -> str:
+    """Return the first few names, fit to be printed, and how many more there are.
+
+    >>> name_some(["a", "b", "c"]), name_some(["a", "b", "c"], most=1)
+    ('a, b, c', 'a and 2 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + more
 
 
 def encodable(text: str) -> str:

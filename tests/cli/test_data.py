@@ -37,7 +37,7 @@ def test_prepare_counts_reports_and_shows(tmp_path: Path) -> None:
     for words in (
         "17 drawings of 3 classes",
         "drawings per class",
-        "3 folds; 1 drawings could not be read",
+        "3 folds; 1 drawing could not be read",
         "sheet.png",
     ):
         assert words in " ".join(shown.stdout.split())

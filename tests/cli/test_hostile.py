@@ -112,7 +112,7 @@ def test_one_bad_picture_does_not_end_the_others_turn(tmp_path: Path, capfd: pyt
 def test_a_place_that_cannot_be_written_to_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.json").write_text(json.dumps(HOUSE))
     (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file" / "sheet.png", Path("/proc/sheet.png"), tmp_path / ("n" * 256)):
+    for path in (tmp_path / "file" / "sheet.png", Path("/proc/sheet.png"), tmp_path / ("n" * 252 + ".png")):
         with pytest.raises(SystemExit) as stopped:
             main(["recognize", str(tmp_path / "a.json"), "--sheet", str(path)])
         assert stopped.value.code == 2

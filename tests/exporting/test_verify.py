@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +46,22 @@ def test_twins_agree_about_everything(net: nn.Module) -> None:
     right = net(torch.from_numpy(x)).argmax(dim=1).numpy() == labels
     assert found.torch_right == right.sum()
     assert found.to_dict()["is_fine"] is True
+
+
+def test_a_network_of_your_own_is_compared_with_its_file(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    mine = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(512, 4)
+    )
+    dabnet.binarize_(mine, weights="dab", activations="sign", skip=["6"])
+    path = tmp_path / "mine.safetensors"
+    dabnet.export(mine, path, input_size=(1, 12, 12))
+    for x in (drawings(25, 12), torch.from_numpy(drawings(25, 12))):
+        found = dabnet.verify(mine, path, x)
+        assert found.is_fine
+        assert (found.sketches, found.layer_sketches) == (25, 25)
+    with pytest.raises(InputError, match=r"have the shape \(N, 1, 12, 12\), not \(1, 12, 12\)"):
+        dabnet.verify(mine, path, drawings(1, 12)[0])
 
 
 def test_a_moved_threshold_is_found_and_explains_what_differs(net: nn.Module) -> None:

@@ -72,7 +72,7 @@ def test_a_broken_line_is_told_and_the_others_are_read() -> None:
     entries = list(read_lines(io.BytesIO(data), 0, len(data)))
     assert [entry.key for entry in entries] == ["7", f"at byte {len(good) + 1}", f"at byte {len(good) + 43}", "7"]
     assert [str(entry.sketch) for entry in entries[1:3]] == [
-        "this is not valid JSON: write it anew.",
+        "this is not valid JSON (column 41: Invalid control character): mend it there.",
         "the line is not a Quick, Draw! drawing: it needs an object with 'drawing'.",
     ]
 

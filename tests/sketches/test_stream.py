@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import io
+import json
+import threading
+import time
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +16,8 @@ from dabnet.errors import InputError
 from dabnet.sketches import stream
 from dabnet.sketches.read import read_sketch
 from dabnet.sketches.sketch import Sketch
+
+from .drawings import HOUSE, encode, paint
 
 LINES = st.sampled_from(
     [
@@ -37,9 +44,9 @@ def read_slowly(data: bytes) -> list[tuple[str, Sketch | str]]:
     for number, line in enumerate(data.splitlines(keepends=True) if data else [], start=1):
         if line.strip():
             try:
-                found.append((f"-:{number}", read_sketch(line)))
+                found.append((f"-:{number}", read_sketch(line.rstrip())))
             except InputError as error:
-                found.append((f"-:{number}", str(error)))
+                found.append((f"-:{number}", str(error).replace("(line 1, ", f"(line {number}, ")))
     return found
 
 
@@ -71,3 +78,44 @@ def test_a_line_that_is_too_long_is_told_and_the_next_is_read(length: int, block
     assert names == ["f:1", "f:2"]
     assert next(bool(batch.errors) for batch in batches if len(batch))
     assert sum(len(batch.strokes) for batch in batches) == 1
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(40):
+        (tmp_path / f"{number:02d}.png").write_bytes(b"bad" if number % 7 == 3 else encode(paint(HOUSE)))
+    (tmp_path / "lines.ndjson").write_text((json.dumps(HOUSE) + "\n") * 3 + "[\n")
+    return tmp_path
+
+
+def test_several_threads_read_the_same_in_the_same_order(folder: Path) -> None:
+    alone, together = (
+        [
+            (name, number in batch.errors)
+            for batch in stream.stream_drawings([str(folder)], io.BytesIO(), threads)
+            for number, name in enumerate(batch.names)
+        ]
+        for threads in (1, 3)
+    )
+    assert together == alone
+    assert len(together) == 44
+    assert together[3] == (str(folder / "03.png"), True)
+
+
+def test_files_are_read_side_by_side_and_only_some_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, begun = set(), list[object]()
+
+    def read(drawing: object) -> Sketch:
+        if isinstance(drawing, Path):
+            names.add(threading.current_thread().name)
+            begun.append(drawing)
+            time.sleep(0.005)
+        return Sketch.from_strokes(HOUSE)
+
+    monkeypatch.setattr("dabnet.sketches.read.read_sketch", read)
+    batches = stream.stream_drawings([str(folder)], io.BytesIO(), threads=2)
+    first = next(batches)
+    assert len(begun) <= len(first) + 2 * stream.AHEAD
+    assert len(names) == 2
+    batches.close()  # type: ignore[attr-defined]  # whoever has enough waits for what is being read, and no more
+    assert len(begun) <= len(first) + 2 * stream.AHEAD

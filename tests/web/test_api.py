@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import base64
+import contextlib
+import hashlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -89,9 +93,15 @@ def test_the_model_is_described(server: Server) -> None:
 @pytest.mark.parametrize(
     ("status", "words", "body", "query", "kind"),
     [
-        (422, "not valid JSON", b"{", "", "application/json"),
-        (422, "not valid JSON", b"", "", "application/json"),
-        (422, "not valid JSON", b"[" * 100_000, "", "application/json"),
+        (422, "not valid JSON (line 1, column 2: ", b"{", "", "application/json"),
+        (422, "the body is empty", b"", "", "application/json"),
+        (422, "lists within lists, without end", b"[" * 100_000, "", "application/json"),
+        (422, "it is no text): save it as UTF-8", b'{"a": "\xff"}', "", "application/json"),
+        (422, "the body is empty", b"", "", "application/octet-stream"),
+        (422, "names no boundary", b"hello", "", "multipart/form-data"),
+        (422, "the form holds no file", b"hello", "", "multipart/form-data; boundary=x"),
+        (422, "the form holds no file", b"--x--\r\n", "", "multipart/form-data; boundary=x"),
+        (422, "not a picture", b"--x\r\n\r\nhello\r\n--x--\r\n", "", "multipart/form-data; boundary=x"),
         (422, "holds no drawing", b"5", "", "application/json"),
         (422, "holds no drawing", b'{"lines": []}', "", "application/json"),
         (422, "has no ink", b'{"strokes": []}', "", "application/json"),
@@ -117,6 +127,8 @@ def test_the_model_is_described(server: Server) -> None:
         (422, "SVG", b"no svg", "", "image/svg+xml"),
         (413, "more than 1,000,000 bytes", b"[" * 1_000_001, "", "application/json"),
         (413, "more than 8,000,000 bytes", bytes(8_000_001), "", "image/png"),
+        (413, "more than 1,000,000 bytes", b"[" * 1_000_001, "", "application/octet-stream"),
+        (413, "more than 8,000,000 bytes", bytes(8_000_001), "", "multipart/form-data; boundary=x"),
         (415, "'text/plain' holds no drawing: send application/json, image/svg+xml", b"hello", "", "text/plain"),
     ],
 )
@@ -134,7 +146,7 @@ def test_other_paths_and_methods_are_refused_in_json(server: Server) -> None:
     for method, path, status in (("GET", "/nothing", 404), ("GET", "/v1/recognize", 405), ("POST", "/", 405)):
         found, headers, body = server.ask(method, path)
         assert (found, headers["content-type"]) == (status, "application/json")
-        assert "/openapi.json lists" in json.loads(body)["error"]
+        assert "/docs lists" in json.loads(body)["error"]
 
 
 def test_every_example_of_the_description_works(server: Server) -> None:
@@ -147,6 +159,64 @@ def test_every_example_of_the_description_works(server: Server) -> None:
                 assert server.ask("POST", path, body, kind)[0] == 200
                 tried += 1
     assert tried == 4
+
+
+@pytest.mark.parametrize("body", [json.dumps(HOUSE).encode(), SVG, encode(PICTURE), encode(PICTURE, "JPEG")])
+@pytest.mark.parametrize("kind", [None, "application/octet-stream", "application/x-www-form-urlencoded"])
+def test_a_content_type_that_says_nothing_is_no_matter(server: Server, kind: str | None, body: bytes) -> None:
+    with contextlib.closing(server.connect()) as connection:
+        connection.putrequest("POST", "/v1/recognize?top=1")
+        connection.putheader("content-length", str(len(body)))
+        if kind is not None:
+            connection.putheader("content-type", kind)
+        connection.endheaders(body)
+        found = json.loads(connection.getresponse().read())
+    assert found["guesses"][0]["label"] == dabnet.Recognizer.load().recognize(read_sketch(body), top=1)[0][0]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.parametrize(
+    "options", [["-F", "file=@house.png"], ["-F", "top=3", "-F", "file=@house.png"], ["--data-binary", "@house.png"]]
+)
+def test_curl_sends_files_as_people_type_it(server: Server, options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "house.png").write_bytes(encode(PICTURE))
+    command = ["curl", "-s", *options, f"{server.address}v1/recognize"]
+    found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60, cwd=tmp_path).stdout)
+    assert found["guesses"][0]["label"] == "house"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'content-disposition: form-data; name="file"; filename="a.png"\r\ncontent-type: image/png',
+        "Content-Disposition: form-data; name=\"file\"; FILENAME*=utf-8''a.png",
+        'content-disposition: form-data; name="file"',
+    ],
+)
+def test_the_file_of_a_form_is_the_drawing(server: Server, head: str) -> None:
+    picture = encode(PICTURE)
+    assert b"\r\n" in picture
+    for quote in ("", '"'):
+        form = b"--a b\r\n" + head.encode() + b"\r\n\r\n" + picture + b"\r\n--a b--\r\n"
+        kind = f"multipart/form-data; boundary={quote}a-b{quote}"
+        status, found = server.recognize(form.replace(b"--a b", b"--a-b"), kind=kind)
+        assert (status, found["guesses"][0]["label"]) == (200, "house")
+
+
+def test_the_docs_are_short_and_take_nothing_from_elsewhere(server: Server) -> None:
+    status, headers, body = server.ask("GET", "/docs")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    page = body.decode()
+    assert len(page) < 20_000
+    for route in json.loads(server.ask("GET", "/openapi.json")[2])["paths"]:
+        assert f" {route}</code>" in page
+    assert "curl -F file=@photo.jpg" in page
+    assert "<script" not in page
+    assert not re.findall(r'(?:src|href)="(?!/)', page)
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in headers["content-security-policy"]
 
 
 def test_requests_are_counted_as_prometheus_reads_them(server: Server) -> None:

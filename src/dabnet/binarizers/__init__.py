@@ -27,3 +27,7 @@ __getattr__ = _lazy.attributes(
         "two_values": "dabnet.binarizers.weights",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from dabnet._files import check_output
 from dabnet._lazy import load
 from dabnet.cli import named
 from dabnet.cli.console import PlainConsole
@@ -66,6 +67,7 @@ def bench(
     counts = _read_batches(batches)
     check_engines(names)
     if chart is not None:
+        check_output(chart, (".png",))
         draw = load("dabnet.comparing.chart").draw_comparison
     settings = named.build_settings(weights, activations, precision, method, changes, width=width, input_size=size)
     console = PlainConsole(quiet=as_json)

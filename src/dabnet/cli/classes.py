@@ -66,7 +66,8 @@ def _print(labels: list[str], *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(labels, indent=2))
     elif sys.stdout.isatty():
-        for line in in_columns(list(map(printable, labels)), shutil.get_terminal_size().columns):
+        width = shutil.get_terminal_size().columns
+        for line in in_columns([printable(label, width) for label in labels], width):
             typer.echo(line)
     else:
         for label in labels:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -25,9 +26,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from dabnet._files import cannot_write, open_beside
+from dabnet._files import check_output, open_beside
 from dabnet._lazy import load
-from dabnet._text import printable
+from dabnet._text import counted, name_some, printable
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError, suggest
@@ -167,13 +168,18 @@ def prepare(
         dabnet data prepare A.npz B.npz C.npz --vocabulary everyday --folds 3,20,train -o union.parquet
     """
     making = load("dabnet.sketches.prepare")
+    if output.suffix != ".parquet":
+        raise InputError(
+            f"a prepared set is a Parquet file, and '{output}' is not called one: end its name in .parquet."
+        )
     raster = Raster(size, margin, pen)
     console = PlainConsole(quiet=as_json)
     start = time.perf_counter()
     counts = _parse_folds(folds, len(sources))
     with console.status(f"Listing {', '.join(sources)}"):
         opened = _open_sources(sources, vocabulary, limit)
-    console.print(printable(f"{opened.title}: {len(opened.classes):,} classes. Licence: {opened.licence}"))
+    classes = counted(len(opened.classes), "class", "classes")
+    console.print(printable(f"{opened.title}: {classes}. Licence: {opened.licence}"))
     heed_interrupts()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -197,9 +203,14 @@ def prepare(
     seconds = time.perf_counter() - start
     if as_json:
         figures = {"path": str(made.path), "drawings": made.drawings, "classes": made.classes, "bytes": made.bytes}
-        typer.echo(json.dumps({**figures, "seconds": seconds, "left_out": made.left_out}, indent=2))
+        lists = {"left_out": made.left_out, "skipped": opened.skipped}
+        typer.echo(json.dumps({**figures, "seconds": seconds, **lists}, indent=2))
         return
     _report(made, seconds, console)
+    if opened.skipped:
+        were = "file is no drawing of a class" if len(opened.skipped) == 1 else "files are no drawings of a class"
+        console.print(f"{len(opened.skipped):,} {were}, and skipped: {name_some(opened.skipped)}.", soft_wrap=True)
+    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", soft_wrap=True)
 
 
 def _open_sources(sources: list[str], vocabulary: str | None, limit: int | None) -> Source:
@@ -232,9 +243,9 @@ def _parse_folds(text: str | None, sources: int) -> list[int] | None:
 
 def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) -> None:
     again = f" ({made.resumed} pieces were there from before)" if made.resumed else ""
+    what = f"{counted(made.drawings, 'drawing')} of {counted(made.classes, 'class', 'classes')}"
     console.print(
-        f"{made.drawings:,} drawings of {made.classes} classes in {seconds:.1f} s{again}: "
-        f"{made.path}, {made.bytes / 1e6:.1f} MB.",
+        f"{what} in {seconds:.1f} s{again}: {made.path}, {made.bytes / 1e6:.1f} MB.",
         soft_wrap=True,
     )
     if made.left_out:
@@ -243,7 +254,6 @@ def _report(made: Prepared, seconds: float, console: Console, listed: int = 20) 
             console.print(printable(f"  {name}: {reason}"))
         if len(made.left_out) > listed:
             console.print(f"  and {len(made.left_out) - listed:,} more; 'dabnet data show --json' lists them.")
-    console.print(f"Look at it: dabnet data show {made.path} -o sheet.png", soft_wrap=True)
 
 
 @data.command()
@@ -258,16 +268,15 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Draw a contact sheet of a prepared set, as a network would see it, and count its classes and folds."""
+    with suppress(OSError):  # which the check tells
+        output.parent.mkdir(parents=True, exist_ok=True)
+    check_output(output, (".png",))
     sketches = load("dabnet.sketches.store").SketchSet(path)
     chosen = _choose(sketches.classes, only or [], rows)
     counts = np.bincount(sketches.labels, minlength=len(sketches.classes))
     console = PlainConsole(quiet=as_json)
     with console.status("Drawing"):
         picture = _sheet(sketches, chosen, each, size, seed)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise cannot_write(output, problem) from None
     with open_beside(output) as file:
         picture.save(file, "PNG", optimize=True)
     info = sketches.info
@@ -281,7 +290,10 @@ def show(
         typer.echo(json.dumps({**figures, "classes": by_class, **raster}, indent=2))
         return
     console.print(
-        printable(f"{info.title}: {len(sketches):,} drawings of {len(counts)} classes. Licence: {info.licence}")
+        printable(
+            f"{info.title}: {counted(len(sketches), 'drawing')} of {counted(len(counts), 'class', 'classes')}. "
+            f"Licence: {info.licence}"
+        )
     )
     spread = Table("", "least", "median", "most", box=None)
     for name, sizes in (("drawings per class", counts.tolist()), ("drawings per fold", list(folds.values()))):
@@ -289,10 +301,11 @@ def show(
     console.print(spread)
     for title, drawings in info.sources:
         console.print(f"  {drawings:,} from {title}", highlight=False)
-    console.print(f"{len(folds)} folds; {len(info.left_out):,} drawings could not be read when it was prepared.")
+    unread = counted(len(info.left_out), "drawing")
+    console.print(f"{counted(len(folds), 'fold')}; {unread} could not be read when it was prepared.")
     if spare:
-        console.print(f"{spare:,} drawings are for training only, and in no fold.")
-    console.print(f"Sheet of {len(chosen)} classes: {output}", soft_wrap=True)
+        console.print(f"For training only, and in no fold: {counted(spare, 'drawing')}.")
+    console.print(f"Sheet of {counted(len(chosen), 'class', 'classes')}: {output}", soft_wrap=True)
 
 
 def _choose(classes: list[str], only: list[str], rows: int) -> list[int]:
@@ -314,5 +327,5 @@ def _sheet(sketches: SketchSet, chosen: list[int], each: int, size: int, seed: i
         found = np.flatnonzero(sketches.labels == label)
         shown = rng.choice(found, min(each, len(found)), replace=False)
         images = rasterize_batch(sketches.read(np.sort(shown)), raster)
-        lines.append(SheetRow(sketches.classes[label], f"{len(found):,} drawings", list(images)))
+        lines.append(SheetRow(sketches.classes[label], counted(len(found), "drawing"), list(images)))
     return draw_sheet(lines)

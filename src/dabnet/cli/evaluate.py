@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dabnet._lazy import load
-from dabnet._text import printable
+from dabnet._text import counted, name_some, printable
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError, suggest
@@ -130,7 +130,7 @@ def evaluate(
 
 def _report(found: Evaluation, figures: dict[str, Any], crops: int, against: Path | None, console: Console) -> None:
     console.print(
-        f"{found.drawings:,} sketches, {crops} view{'s' if crops > 1 else ''} each: top-1 {found.top1:.2%} "
+        f"{counted(found.drawings, 'sketch', 'sketches')}, {counted(crops, 'view')} each: top-1 {found.top1:.2%} "
         f"(standard error {found.top1_error:.2%}), top-5 {found.top5:.2%}, calibration error {found.ece():.1%}.",
     )
     if times := figures.get("latency_ms"):
@@ -176,10 +176,9 @@ def _left_out(
     near = {name: suggest(name, labels) for name in unknown[:NAMED]}
     named = ", ".join(f"{name}{near[name].replace(' Did you mean', ' (near').replace('?', ')')}" for name in near)
     more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-    sentence = (
-        f"Tested {total - drawings:,} of {total:,} drawings; {len(unknown)} classes are unknown to the model: "
-        f"{named}{more}."
-    )
+    classes = "1 class is" if len(unknown) == 1 else f"{len(unknown)} classes are"
+    tested = f"{total - drawings:,} of {counted(total, 'drawing')}"
+    sentence = f"Tested {tested}; {classes} unknown to the model: {named}{more}."
     return _LeftOut(figures, sentence, near[unknown[0]])
 
 
@@ -238,7 +237,9 @@ def _open_set(data: Path, folder: Path, console: Console) -> SketchSet:
         made = load("dabnet.sketches.prepare").prepare(source, folder / "set.parquet")
     if made.left_out:
         name, reason = made.left_out[0]
-        console.print(f"{len(made.left_out):,} files could not be read, such as {name}: {reason}")
+        console.print(f"{counted(len(made.left_out), 'file')} could not be read, such as {name}: {reason}")
+    if source.skipped:
+        console.print(f"Skipped, being no drawings of a class: {name_some(source.skipped)}.")
     prepared: SketchSet = load("dabnet.sketches.store").SketchSet(made.path)
     return prepared
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dabnet._files import write_beside
+from dabnet._files import check_output, write_beside
 from dabnet._lazy import load
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
@@ -63,6 +63,8 @@ def export(
     """
     if calibrate and format is Format.ONNX:
         raise InputError("an ONNX file cannot hold a temperature: leave out --calibrate, or --format onnx.")
+    path = output or Path("model.safetensors" if format is Format.PACKED else "model.onnx")
+    check_output(path)
     trained = load_trained(model)
     size = (1, trained.raster.size, trained.raster.size)
     packed = lower(trained.net, size, trained.classes, trained.raster.to_dict()).model
@@ -73,7 +75,6 @@ def export(
             fitted = load("dabnet.training.calibrate").calibrate(packed, model, threads=threads, progress=progress)
         packed = fitted.model
     data = to_bytes(packed) if format is Format.PACKED else load("dabnet.exporting.onnx_file").to_onnx(packed)
-    path = output or Path("model.safetensors" if format is Format.PACKED else "model.onnx")
     write_beside(path, data)
     float_bytes = sum(4 * tensor.numel() for tensor in trained.net.state_dict().values() if tensor.is_floating_point())
     if as_json:

@@ -9,8 +9,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from dabnet._files import write_beside
-from dabnet._text import printable
+from dabnet._files import check_output, write_beside
+from dabnet._text import counted, printable
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.cli.progress import show_progress
@@ -37,6 +37,7 @@ def features(
     """
     packed = read_model(model)
     target = output or features_path(find_model(model))
+    check_output(target)
     sketches = SketchSet(data)
     labels = np.array(match_classes(sketches.classes, packed.labels), dtype=np.int64)[sketches.labels]
     rows = np.flatnonzero((labels >= 0) & (sketches.folds != fold))
@@ -54,5 +55,6 @@ def features(
         figures = {"path": str(target), "bytes": len(written), "classes": classes, "features": width}
         typer.echo(json.dumps({**figures, "drawings": len(rows)}, indent=2))
         return
-    said = f"{target}: {len(written):,} bytes; {classes} classes, {width} features, {len(rows):,} drawings."
+    numbers = f"{counted(classes, 'class', 'classes')}, {width} features, {counted(len(rows), 'drawing')}"
+    said = f"{target}: {len(written):,} bytes; {numbers}."
     typer.echo(printable(said))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import time
 from dataclasses import replace
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from dabnet._files import write_beside
-from dabnet._text import printable, to_json
+from dabnet._files import check_output, write_beside
+from dabnet._text import counted, name_some, printable, to_json
 from dabnet.cli.interrupts import ending_at_once, heed_interrupts
 from dabnet.errors import InputError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, Recognizer, is_sure
@@ -64,7 +65,7 @@ def recognize(
         Path | None,
         typer.Option(help=f"Draw the first {SHEET_DRAWINGS} as the network sees them, pictures beside: a PNG file."),
     ] = None,
-    threads: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="Threads that read drawings and run the model.", min=1)] = 1,
     max_work: Annotated[
         float, typer.Option(help="Billions of multiply-adds that the model may take for a drawing.", min=0)
     ] = DEFAULT_MAX_WORK / 1e9,
@@ -83,12 +84,15 @@ def recognize(
     curl -s https://example.org/drawing.svg | dabnet recognize -
     """
     heed_interrupts()
+    if sheet is not None:
+        check_output(sheet, (".png",))
     recognizer = Recognizer.load(model, threads, max_work=max_work * 1e9)
     shown: list[tuple[Recognized, Sketch | None]] = []
+    skipped: list[str] = []
     count = failed = 0
     print_batch = _print_json if as_json else _Table(recognizer).print
     begun = time.monotonic()
-    for batch in stream_drawings(files, cast("BufferedReader", sys.stdin.buffer), threads):
+    for batch in stream_drawings(files, cast("BufferedReader", sys.stdin.buffer), threads, skipped):
         with ending_at_once():
             found = _recognize(recognizer, batch, top, min_confidence)
         print_batch(found)
@@ -105,9 +109,13 @@ def recognize(
     if sheet is not None:
         _draw_sheet(recognizer, shown, sheet)
         left_out = f" (the first {SHEET_DRAWINGS})" if count - failed > SHEET_DRAWINGS else ""
-        typer.echo(f"{len(shown)} drawings on {sheet}{left_out}.", err=True)
+        typer.echo(f"{counted(len(shown), 'drawing')} on {printable(sheet)}{left_out}.", err=True)
+    if skipped:
+        were = "file is no drawing" if len(skipped) == 1 else "files are no drawings"
+        typer.echo(f"{len(skipped):,} {were} by name, and skipped: {name_some(skipped)}.", err=True)
     if failed:
-        typer.echo(f"{failed:,} of {count:,} drawings could not be read.", err=True)
+        if count > 1:
+            typer.echo(f"{failed:,} of {counted(count, 'drawing')} could not be read.", err=True)
         raise typer.Exit(1)
 
 
@@ -134,27 +142,39 @@ def _print_json(found: list[Recognized]) -> None:
 
 
 class _Table:
-    """Prints lines under headings as drawings come; the first of them decide how wide names are."""
+    """Prints lines under headings as drawings come; the first of them decide how wide names are.
+
+    On a terminal every line fits into its width: long names and labels are cut.
+    """
 
     def __init__(self, recognizer: Recognizer) -> None:
-        self._label = max(len(NOT_SURE), *(len(_shown(label)) for label in recognizer.labels))
+        self._screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+        widest = max(len(NOT_SURE), *(len(_shown(label)) for label in recognizer.labels))
+        self._label = min(widest, max(len(NOT_SURE), self._screen // 3))
         self._name = 0
 
     def print(self, batch: list[Recognized]) -> None:
-        if not self._name:
-            self._name = max(len("drawing"), *(min(len(printable(one.name)), WIDEST_NAME) for one in batch))
-            typer.echo(f"{'drawing':{self._name}}  {'guess':{self._label}}         also likely")
         for one in batch:
             if one.error is not None:
                 name = "" if one.name in one.error else f"{one.name}: "
                 typer.echo(f"dabnet: {printable(name + one.error)}", err=True)
                 continue
+            if not self._name:
+                self._print_headings([one.name for one in batch if one.error is None])
             guess, rest = (one.answer[0], one.answer[1:]) if one.sure else ((NOT_SURE, None), one.answer)
             also = ", ".join(f"{_shown(label)} {_percent(share)}" for label, share in rest)
-            share = "" if guess[1] is None else _percent(guess[1])
-            typer.echo(
-                f"{printable(one.name):{self._name}}  {_shown(guess[0]):{self._label}}  {share:>5}  {also}".rstrip()
-            )
+            self._print(one.name, guess[0], "" if guess[1] is None else _percent(guess[1]), also)
+
+    def _print_headings(self, names: list[str]) -> None:
+        widest = max(len("drawing"), *(min(len(printable(name)), WIDEST_NAME) for name in names))
+        self._name = min(widest, max(len("drawing"), self._screen // 3))
+        self._print("drawing", "guess", "", "also likely")
+
+    def _print(self, name: str, guess: str, share: str, also: str) -> None:
+        if self._screen < sys.maxsize:
+            name, guess = printable(name, self._name), printable(guess, self._label)
+        line = f"{printable(name):{self._name}}  {_shown(guess):{self._label}}  {share:>5}  {also}".rstrip()
+        typer.echo(printable(line, self._screen))
 
 
 def _shown(label: str) -> str:

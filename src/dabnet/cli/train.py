@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
@@ -21,7 +22,19 @@ from dabnet.packed import find_model, is_packed
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
-from dabnet.training.run import LAST, RECIPE, begin_run, load_trained, open_run
+from dabnet.training.run import (
+    LAST,
+    RECIPE,
+    RunFolder,
+    begin_run,
+    beginning,
+    check_new,
+    load_trained,
+    open_run,
+)
+
+if TYPE_CHECKING:
+    from dabnet.runtime.evaluation import Evaluation
 
 
 def train(
@@ -86,34 +99,26 @@ def train(
         return
     if add is not None:
         raise InputError("--add adds classes to a packed model: say which with --from, such as --from default.")
-    if resume is not None:
-        if recipe or data or changes or start or teacher or no_test:
-            raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
-        folder, (settings, data, fold, start, test) = resume, open_run(resume)
-        model = load_trained(start) if start and not (folder / LAST).exists() else None
-    else:
-        if data is None:
-            raise InputError("a training needs sketches: give a prepared set with --data.")
-        settings, folder = _begin(recipe, start, changes or [], output, fold)
-        test = not no_test
-        model = load_trained(start) if start else None
-        if teacher or settings.teacher:
-            settings = replace(settings, teacher=str(Path(teacher or settings.teacher or "").resolve()))
-        data = prepare_drawings(data, folder, console)
-        if first:
-            begin_run(folder, settings, data, fold, start=start, test=test)
     try:
-        found = fit(
-            folder,
-            settings,
-            SketchSet(data),
-            fold,
-            start=model,
-            test=test,
-            device=device,
-            workers=workers,
-            console=console,
-        )
+        if resume is not None:
+            if recipe or data or changes or start or teacher or no_test:
+                raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
+            folder, begun = resume, open_run(resume)
+            found = _fit(folder, begun, device, workers, console)
+        else:
+            if data is None:
+                raise InputError("a training needs sketches: give a prepared set with --data.")
+            settings, folder = _begin(recipe, start, changes or [], output, fold)
+            if teacher or settings.teacher:
+                settings = replace(settings, teacher=str(Path(teacher or settings.teacher or "").resolve()))
+            if start is not None:
+                load_trained(start)  # which says what is wrong with it, before anything is made
+            check_new(folder)
+            with beginning(folder, keep=Stopped) if first else nullcontext():
+                begun = RunFolder(settings, prepare_drawings(data, folder, console), fold, start, not no_test)
+                if first:
+                    begin_run(folder, *begun[:3], start=start, test=begun.test)
+                found = _fit(folder, begun, device, workers, console)
     except Stopped:
         typer.echo(f"Stopped. Every finished epoch is kept: go on with: dabnet train --resume {folder}", err=True)
         raise typer.Exit(130) from None
@@ -125,9 +130,18 @@ def train(
         typer.echo(json.dumps({"run": str(folder), **found.to_dict()}, indent=2))
         return
     console.print(
-        f"On {found.drawings:,} sketches of fold {fold}, never seen before: top-1 {found.top1:.1%}, "
+        f"On {found.drawings:,} sketches of fold {begun.fold}, never seen before: top-1 {found.top1:.1%}, "
         f"top-5 {found.top5:.1%}. Everything is in {folder}: look at curves.png and confusion.png.",
     )
+
+
+def _fit(folder: Path, begun: RunFolder, device: str, workers: int, console: Console) -> Evaluation | None:
+    settings, data, fold, start, test = begun
+    model = load_trained(start) if start and not (folder / LAST).exists() else None
+    return fit(
+        folder, settings, SketchSet(data), fold,
+        start=model, test=test, device=device, workers=workers, console=console,
+    )  # fmt: skip
 
 
 def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:

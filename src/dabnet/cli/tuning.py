@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import time
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import typer
 
-from dabnet._files import write_beside
+from dabnet._files import check_output, write_beside
+from dabnet._text import counted, name_some
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
@@ -26,7 +28,7 @@ from dabnet.training.add_classes import add_classes, match_targets, read_head
 from dabnet.training.class_features import features_path, read_features
 from dabnet.training.data import divide
 from dabnet.training.finetune import finetune, tuning_recipe
-from dabnet.training.run import make_folder
+from dabnet.training.run import beginning, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,13 +81,15 @@ def tune(asked: Tuning, console: Console) -> None:
     if (folder / PACKED).exists():
         raise InputError(f"'{folder}' holds a tuned model already: choose another folder with -o.")
     learn = _replace_classes if asked.add is None else _add_classes
-    learn(asked._replace(output=folder), packed, settings, folder, console)
+    with beginning(folder):
+        learn(asked._replace(output=folder), packed, settings, folder, console)
 
 
 def _replace_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Path, console: Console) -> None:
     assert asked.data is not None
     began = time.perf_counter()
     make_folder(folder)
+    check_output(folder / PACKED)
     with _stoppable():
         sketches = SketchSet(prepare_drawings(asked.data, folder, console))
         with show_progress(LOOKING, console) as progress:
@@ -104,8 +108,8 @@ def _replace_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Pat
         "held_back_top1": tuned.accuracy,
         **(found.to_dict() if found else {}),
     }
-    classes = len(tuned.model.labels)
-    said = f"{classes} classes learnt from {tuned.drawings:,} drawings in {figures['seconds']:.0f} seconds."
+    classes, drawings = counted(len(tuned.model.labels), "class", "classes"), counted(tuned.drawings, "drawing")
+    said = f"{classes} learnt from {drawings} in {figures['seconds']:.0f} seconds."
     _keep(asked, folder, tuned.model, figures)
     _tell(asked, folder, said, figures, found, console)
 
@@ -116,6 +120,7 @@ def _add_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Path, c
     read_head(packed)  # which says what is wrong with it, before anything is made
     features = read_features(features_path(find_model(asked.start)), packed)
     make_folder(folder)
+    check_output(folder / PACKED)
     with _stoppable():
         sketches = SketchSet(prepare_drawings(asked.add, folder, console))
         with show_progress(LOOKING, console) as progress:
@@ -141,8 +146,8 @@ def _add_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Path, c
         "estimated_cost": added.cost,
         **(found.to_dict() if found else {}),
     }
-    new = f"{len(added.new)} {'class' if len(added.new) == 1 else 'classes'}"
-    said = f"{new} added to {len(packed.labels)}, from {added.drawings:,} drawings, in "
+    new = counted(len(added.new), "class", "classes")
+    said = f"{new} added to {len(packed.labels)}, from {counted(added.drawings, 'drawing')}, in "
     said += f"{figures['seconds']:.0f} seconds; the old ones lose about {max(0.0, added.cost):.1%}."
     if added.known:
         said += f" Known already, and given more drawings: {', '.join(added.known)}."
@@ -152,15 +157,24 @@ def _add_classes(asked: Tuning, packed: Model, settings: Recipe, folder: Path, c
 
 
 def prepare_drawings(data: Path, folder: Path, console: Console) -> Path:
-    """Return a prepared set; drawings that are not one yet become one in the run's folder."""
+    """Return a prepared set; drawings that are not one yet become one in the run's folder, read anew each time."""
     is_set = data.suffix == ".parquet" or (data.is_dir() and any(data.glob("*.parquet")))
     if is_set:
         return data
-    target = folder / "data.parquet"
-    if not target.exists():
-        with console.status(f"Preparing {data}"):
-            made = prepare(open_source(data), target)
-        console.print(f"{made.drawings:,} drawings of {made.classes} classes; {len(made.left_out)} left out.")
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError(
+            f"several processes cannot prepare '{data}' at a time: run 'dabnet data prepare {data}' first."
+        )
+    target, source = folder / "data.parquet", open_source(data)
+    target.unlink(missing_ok=True)  # of a try that came to nothing; drawings may have been added since
+    with console.status(f"Preparing {data}"):
+        made = prepare(source, target)
+    said = f"{counted(made.drawings, 'drawing')} of {counted(made.classes, 'class', 'classes')}"
+    if made.left_out:
+        said += f"; could not be read: {name_some([name for name, _ in made.left_out])}"
+    if source.skipped:
+        said += f"; skipped, being no drawings of a class: {name_some(source.skipped)}"
+    console.print(f"{said}.", soft_wrap=True)
     return target
 
 
@@ -204,7 +218,8 @@ def _tell(
     asked: Tuning, folder: Path, said: str, figures: dict[str, Any], found: Evaluation | None, console: Console
 ) -> None:
     if found:
-        said += f" On {found.drawings:,} others, of fold {asked.fold}: top-1 {found.top1:.1%}."
+        others = "1 other" if found.drawings == 1 else f"{found.drawings:,} others"
+        said += f" On {others}, of fold {asked.fold}: top-1 {found.top1:.1%}."
     else:
         said += f" On drawings held back in turn: top-1 {figures['held_back_top1']:.1%}."
     console.print(f'{said} Use it: dabnet.Recognizer.load("{folder / PACKED}")', highlight=False)

@@ -18,7 +18,7 @@ from dabnet._text import printable
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.progress import show_progress
 from dabnet.errors import InputError
-from dabnet.exporting.verify import ROUNDING, Verification
+from dabnet.exporting.verify import BATCH, ROUNDING, Verification
 from dabnet.exporting.verify import verify as compare
 from dabnet.packed import read_model
 from dabnet.sketches.raster import Raster, show_batch
@@ -26,8 +26,6 @@ from dabnet.sketches.sketch import Sketch
 from dabnet.sketches.store import SketchSet
 from dabnet.sketches.synthetic import synthetic_strokes
 from dabnet.training.run import RUN, load_trained, open_run
-
-BATCH = 10  # all values of a large network are kept for as many sketches
 
 
 def verify(

@@ -8,8 +8,9 @@ whole network disagrees about a sketch, the first bit that flipped tells why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from dabnet.exporting.translate import Origin
 from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
+from dabnet.packed.file import read_model
 from dabnet.packed.int8 import LARGEST
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Add, Concat, Conv, Node, Sign
@@ -30,6 +32,8 @@ from dabnet.runtime import Session, reference
 
 ROUNDING = 1e-5
 """Two numbers this close, relatively, may differ by rounding."""
+BATCH = 10
+"""Sketches at a time, as all values of a large network are kept for each of them."""
 
 Values = dict[Origin, NDArray[np.float32]]
 
@@ -114,19 +118,22 @@ class Verification:
 
 def verify(
     net: nn.Module,
-    model: Model,
-    batches: Iterable[NDArray[np.float32]],
+    model: Model | str | PathLike[str],
+    batches: Iterable[NDArray[np.float32]] | NDArray[np.float32] | Tensor,
     labels: Sequence[int] | NDArray[np.integer[Any]] | None = None,
     *,
     layer_sketches: int = 200,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Verification:
-    """Compare a network with the packed model that was exported from it, on batches of sketches (N, C, H, W).
+    """Compare a network with the packed model that was exported from it, or its file, on sketches (N, C, H, W).
 
-    The first `layer_sketches` are compared layer by layer, too. `labels` are the right classes, if known. `progress`
-    gets the sketches done after each batch.
+    The sketches are an array, a tensor, or batches of them. The first `layer_sketches` are compared layer by layer,
+    too. `labels` are the right classes, if known. `progress` gets the sketches done after each batch. The answer's
+    `is_fine` tells whether all that differs is rounding.
     """
+    model = model if isinstance(model, Model) else read_model(model)
+    batches = _cut(batches, model) if isinstance(batches, np.ndarray | Tensor) else batches
     lowered = lower(net, model.input_size)
     _check_twins(lowered.model, model)
     checks = [_NodeCheck(lowered, model, at) for at in range(len(model.nodes))]
@@ -161,6 +168,15 @@ def verify(
             int((packed_classes == right).sum()),
         )
     return found
+
+
+def _cut(x: NDArray[np.float32] | Tensor, model: Model) -> Iterator[NDArray[np.float32]]:
+    """Cut sketches into batches so small that all values of one can be kept."""
+    sketches = np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float32)
+    if sketches.ndim != 4 or sketches.shape[1:] != tuple(model.input_size) or not len(sketches):
+        wanted = ", ".join(map(str, model.input_size))
+        raise InputError(f"sketches for this model have the shape (N, {wanted}), not {sketches.shape}.")
+    return (sketches[start : start + BATCH] for start in range(0, len(sketches), BATCH))
 
 
 def _check_twins(expected: Model, model: Model) -> None:

@@ -12,3 +12,7 @@ __all__ = ["Recognizer", "Session"]
 
 # A Session alone needs no pictures, and so not Pillow.
 __getattr__ = _lazy.attributes(__name__, {"Recognizer": "dabnet.runtime.recognizer"})
+
+
+def __dir__() -> list[str]:
+    return __all__

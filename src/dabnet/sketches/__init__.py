@@ -38,3 +38,7 @@ __getattr__ = _lazy.attributes(
         "synthetic_strokes": "dabnet.sketches.synthetic",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

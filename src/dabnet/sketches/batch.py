@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dabnet import _native
 from dabnet.errors import InputError
-from dabnet.sketches.files import MAX_TEXT_BYTES
+from dabnet.sketches.files import MAX_TEXT_BYTES, parse_json
 
 if TYPE_CHECKING:
     from dabnet.sketches.sketch import Sketch
@@ -87,14 +87,19 @@ def read_lines(name: str, lines: bytes, before: int, threads: int) -> tuple[Batc
         if is_read:
             batch.names.append(named)
         else:
-            _add_slowly(batch, named, lines[start : end + 1])
+            _add_slowly(batch, named, lines[start : end + 1], before + number + 1)
     return batch, count
 
 
-def _add_slowly(batch: Batch, name: str, line: bytes) -> None:
+def _add_slowly(batch: Batch, name: str, line: bytes, number: int) -> None:
     """Add a line that native code left: an error mostly. Its strokes would come after those of later lines."""
     alone = Batch()
-    alone.try_to_add(name, line)
+    try:
+        if line.lstrip()[:1] in (b"[", b"{") and len(line) <= MAX_TEXT_BYTES:
+            parse_json(line.rstrip(), number)  # which tells the line's number
+        alone.try_to_add(name, line)
+    except InputError as problem:
+        alone.fail(name, problem)
     if alone.errors:
         batch.errors[len(batch)] = alone.errors[0]
     elif (sketch := alone.sketch(0)) is not None:

@@ -64,7 +64,7 @@ def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
                 if not line.endswith(b"\n"):
                     _skip_line(file, stop)
                 raise InputError(f"the line has more than {MAX_LINE:,} bytes: simplify the drawing first.")
-            record = parse_json(line)
+            record = parse_json(line, None)
             if isinstance(record, dict):
                 key = f"{record.get('key_id', key)!s:.100}"
             yield Entry(key, sketch_from_record(record))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from dabnet.errors import InputError
 from dabnet.sketches.batch import Batch, read_lines
 from dabnet.sketches.files import MAX_FILE_BYTES, MAX_TEXT_BYTES, SUFFIXES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from io import BufferedReader, BytesIO
 
 LISTS = (".ndjson", ".jsonl")
@@ -18,6 +20,8 @@ LISTS = (".ndjson", ".jsonl")
 RECORDS = ".bin"
 """And of Quick, Draw!'s files of bytes."""
 STANDARD_INPUT = "-"
+AHEAD = 8
+"""Files for each thread that are read before they are asked for."""
 BATCH = 32
 """Drawings with a file each that are read together."""
 BLOCK_BYTES = 1 << 18
@@ -32,11 +36,15 @@ class Item(NamedTuple):
 
 
 def stream_drawings(
-    sources: Iterable[str], standard_input: BufferedReader | BytesIO, threads: int = 1
+    sources: Sequence[str],
+    standard_input: BufferedReader | BytesIO,
+    threads: int = 1,
+    skipped: list[str] | None = None,
 ) -> Iterator[Batch]:
     r"""Read the drawings of files, of folders and all that is in them, and of standard input where a source is "-".
 
-    Lines of standard input come as soon as they can be read.
+    Lines of standard input come as soon as they can be read. `skipped` gets the names of files in folders that are no
+    drawings by their names.
 
     >>> import io
     >>> lines = io.BytesIO(b'{"strokes": [[[0, 0], [9, 4]]]}\n[[[1, 2]]]\n')
@@ -46,7 +54,10 @@ def stream_drawings(
     ['-:2'] 0 {0: InputError('the drawing is a single point: it needs at least two different ones.')}
     """
     batch = Batch()
-    for part in _read_sources(sources, standard_input, threads):
+    parts = _read_sources(sources, standard_input, threads, [] if skipped is None else skipped)
+    if threads > 1 and STANDARD_INPUT not in sources:
+        parts = _read_ahead(parts, threads)
+    for part in parts:
         if isinstance(part, Batch):
             if len(batch):
                 yield batch
@@ -64,26 +75,58 @@ def stream_drawings(
         yield batch
 
 
+def _read_ahead(parts: Iterator[Item | Batch], threads: int) -> Iterator[Item | Batch]:
+    """Let threads decode files before their turn comes; the order stays."""
+    ahead: deque[Future[Item] | Item | Batch] = deque()
+    with ThreadPoolExecutor(threads, "reader") as pool:
+        try:
+            for part in parts:
+                is_file = isinstance(part, Item) and isinstance(part.drawing, Path)
+                ahead.append(pool.submit(_read_alone, cast("Item", part)) if is_file else part)
+                if len(ahead) >= AHEAD * threads:
+                    yield _wait(ahead.popleft())
+            while ahead:
+                yield _wait(ahead.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _wait(part: Future[Item] | Item | Batch) -> Item | Batch:
+    return part.result() if isinstance(part, Future) else part
+
+
+def _read_alone(item: Item) -> Item:
+    alone = Batch()
+    alone.try_to_add(*item)
+    return Item(item.name, alone.errors.get(0) or alone.sketch(0))
+
+
 def _read_sources(
-    sources: Iterable[str], standard_input: BufferedReader | BytesIO, threads: int
+    sources: Iterable[str], standard_input: BufferedReader | BytesIO, threads: int, skipped: list[str]
 ) -> Iterator[Item | Batch]:
     for source in sources:
         if source == STANDARD_INPUT:
             yield from _read_open(source, standard_input, threads)
         elif Path(source).is_dir():
-            yield from _read_folder(Path(source), threads)
+            yield from _read_folder(Path(source), threads, skipped)
         else:
             yield from _read_file(Path(source), threads)
 
 
-def _read_folder(folder: Path, threads: int) -> Iterator[Item | Batch]:
+def _read_folder(folder: Path, threads: int, skipped: list[str]) -> Iterator[Item | Batch]:
     known = (*SUFFIXES, *LISTS, RECORDS)
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in known and path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    found = [path for path in files if path.suffix.lower() in known]
+    skipped += [str(path) for path in files if path.suffix.lower() not in known and not _is_hidden(path, folder)]
     if not found:
         sentence = f"the folder '{folder}' has no drawings: they are files that end in {', '.join(known)}."
         yield Item(str(folder), InputError(sentence))
     for path in found:
         yield from _read_file(path, threads)
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _read_file(path: Path, threads: int) -> Iterator[Item | Batch]:

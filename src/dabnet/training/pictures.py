@@ -15,7 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from dabnet._files import open_beside
+from dabnet._files import check_output, open_beside
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
@@ -362,8 +362,7 @@ def check_picture(path: str | Path) -> None:
     """Refuse a path that no picture can be written to, before the work that it is to show."""
     path = Path(path)
     _kind(path)
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder '{path.parent}' for '{path.name}': make it, or choose another path.")
+    check_output(path)
 
 
 def _save(figure: Figure, path: str | Path) -> None:

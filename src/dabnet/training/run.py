@@ -16,6 +16,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +33,7 @@ from dabnet.sketches.raster import Raster
 from dabnet.training.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from torch import nn
 
@@ -101,8 +103,7 @@ def begin_run(
     folder: Path, recipe: Recipe, data: Path, fold: int, *, start: Path | None = None, test: bool = True
 ) -> None:
     """Make a run's folder, and note what it is begun with."""
-    if (folder / RUN).exists():
-        raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
+    check_new(folder)
     make_folder(folder)
     write_beside(folder / RECIPE, recipe.to_toml().encode(), then="resume the run")
     about = {
@@ -114,12 +115,38 @@ def begin_run(
     write_beside(folder / RUN, json.dumps(about, indent=2).encode(), then="resume the run")
 
 
+@contextmanager
+def beginning(folder: Path, keep: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+    """Leave nothing behind that would block the next try if a run fails before its first epoch's end.
+
+    What was in the folder before stays there, and errors of the kind `keep` change nothing.
+    """
+    was_there = folder.exists()
+    before = set(folder.iterdir()) if folder.is_dir() else set()
+    try:
+        yield
+    except Exception as problem:
+        if isinstance(problem, keep) or (folder / LAST).exists() or not folder.is_dir():
+            raise
+        for made in set(folder.iterdir()) - before:
+            shutil.rmtree(made) if made.is_dir() and not made.is_symlink() else made.unlink()
+        if not was_there:
+            folder.rmdir()
+        raise
+
+
 def make_folder(folder: Path) -> None:
     """Make a run's folder, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise InputError(f"cannot make '{folder}' ({problem.strerror}): choose another folder with -o.") from None
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that holds a run."""
+    if (folder / RUN).exists():
+        raise InputError(f"'{folder}' holds a run already: go on with --resume {folder}, or choose another with -o.")
 
 
 def open_run(folder: Path) -> RunFolder:

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from dabnet.web.bodies import JSON, KINDS, PICTURES, SVG
+from dabnet.web.bodies import KINDS, PICTURES
+from dabnet.web.forms import FORM, JSON, SVG
 
 HOUSE = [
     [[10, 50], [50, 10], [90, 50]],
@@ -107,13 +108,21 @@ DRAWING: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": (
-            "Strokes as JSON, or a picture. JSON may also be the bare list of strokes, or a Quick, Draw! object. "
-            "Pictures may be dark on light or light on dark."
+            "Strokes as JSON, or a picture, also as the file of a form. JSON may be a bare list of strokes, or a "
+            "Quick, Draw! object. Pictures may be dark on light, light on dark, or photographs. Where the content type "
+            "says nothing, the first bytes do."
         ),
         "content": {
             JSON: {"schema": _STROKES, "example": {"strokes": HOUSE, "top": 3}},
             SVG: {"schema": {"type": "string"}, "example": HOUSE_SVG},
-            **dict.fromkeys(PICTURES, _BINARY),
+            **dict.fromkeys((*PICTURES, "application/octet-stream"), _BINARY),
+            FORM: {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
         },
     },
 }

@@ -18,7 +18,9 @@ from starlette.routing import Route
 from dabnet import __version__
 from dabnet.errors import InputError
 from dabnet.web.api import ASKING, COUNTED, DRAWING, DRAWN, RECOGNIZED, ModelInfo, Problem
-from dabnet.web.bodies import JSON, RefusedError
+from dabnet.web.bodies import RefusedError
+from dabnet.web.docs import DOCS_POLICY, describe
+from dabnet.web.forms import JSON
 from dabnet.web.hosts import is_allowed
 from dabnet.web.page import INDEX, KINDS, POLICY, page_files
 
@@ -29,14 +31,13 @@ if TYPE_CHECKING:
 
     from dabnet.web.service import Service
 
-PAGE_HEADERS = {
-    "cache-control": "no-cache",
-    "content-security-policy": f"{POLICY}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-}
+ALONE = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""What the content security policy of every page ends with."""
 ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on the page at `/`, or send a drawing:
 
     curl -H 'content-type: application/json' -d '{"strokes": [[[0, 9], [5, 0], [9, 9]]]}' http://127.0.0.1:8000/v1/recognize
-    curl -H 'content-type: image/png' --data-binary @drawing.png 'http://127.0.0.1:8000/v1/recognize?top=3'
+    curl -F file=@photo.jpg 'http://127.0.0.1:8000/v1/recognize?top=3'
+    curl -H 'content-type: image/png' --data-binary @drawing.png http://127.0.0.1:8000/v1/raster > seen.png
 """
 NOSNIFF, CLOSE = (b"x-content-type-options", b"nosniff"), (b"connection", b"close")
 GONE = 499
@@ -69,7 +70,7 @@ def create_app(
         title="dabnet",
         version=__version__,
         description=ABOUT,
-        docs_url=None,  # these pages would be fetched from elsewhere
+        docs_url=None,  # these pages would be fetched from elsewhere; /docs is ours
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -110,6 +111,7 @@ def create_app(
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    app.add_route("/docs", _page(describe(app.openapi()), KINDS[".html"], DOCS_POLICY), ["GET"])
     for path, content in pages.items():
         app.add_route(path, _page(content, KINDS.get(PurePath(path).suffix, KINDS[".html"])), ["GET"])
     known = frozenset(route.path for route in app.routes if isinstance(route, Route))
@@ -117,11 +119,11 @@ def create_app(
     return app
 
 
-def _page(content: bytes, kind: str) -> Any:
+def _page(content: bytes, kind: str, policy: str = POLICY) -> Any:
     tag = f'"{sha256(content).hexdigest()[:16]}"'
 
     async def send_page(request: Request) -> Response:
-        headers = {**PAGE_HEADERS, "etag": tag}
+        headers = {"cache-control": "no-cache", "content-security-policy": f"{policy}; {ALONE}", "etag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)
@@ -145,8 +147,8 @@ async def _refuse_input(_: Request, problem: Exception) -> Response:
 async def _refuse_path(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
     sentence = {
-        404: f"there is nothing at '{request.url.path[:100]}': /openapi.json lists what there is.",
-        405: f"'{request.url.path[:100]}' does not take {request.method[:20]}: /openapi.json lists what it takes.",
+        404: f"there is nothing at '{request.url.path[:100]}': /docs lists what there is.",
+        405: f"'{request.url.path[:100]}' does not take {request.method[:20]}: /docs lists what it takes.",
     }.get(problem.status_code, str(problem.detail))
     return _json({"error": sentence}, problem.status_code, dict(problem.headers or {}))
 

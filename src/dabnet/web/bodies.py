@@ -12,6 +12,7 @@ from dabnet.sketches.files import parse_json
 from dabnet.sketches.images import sketch_from_bytes
 from dabnet.sketches.read import sketch_from_json
 from dabnet.sketches.svg import sketch_from_svg
+from dabnet.web.forms import FORM, JSON, SVG, UNSAID, find_drawing, guess_kind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 
     from dabnet.sketches.sketch import Sketch
 
-JSON, SVG = "application/json", "image/svg+xml"
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff")
-KINDS = (JSON, SVG, *PICTURES)
-"""Content types that hold a drawing."""
+KINDS = (JSON, SVG, *PICTURES, FORM, "application/octet-stream")
+"""Content types that hold a drawing; others, which say nothing, are taken too."""
 MAX_TEXT = 1_000_000
 """Bytes of JSON or SVG: while Python parses it, nothing else runs."""
 
@@ -79,8 +79,9 @@ class BodyReader:
         self._is_stopping = False
 
     @asynccontextmanager
-    async def hold(self, request: Request, kind: str) -> AsyncIterator[bytes]:
-        """Take in a whole body, or refuse it; it counts as held until the end."""
+    async def hold(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:
+        """Take in a whole body, or refuse it, and say what kind it is; it counts as held until the end."""
+        kind = content_kind(request)
         limit = min(self.limits.body, MAX_TEXT) if kind in (JSON, SVG) else self.limits.body
         length = request.headers.get("content-length", "").lstrip("0")
         if len(length) > len(str(limit)) or int(length or 0) > limit:
@@ -88,7 +89,13 @@ class BodyReader:
         body = bytearray()
         try:
             await self._fill(body, request, limit)
-            yield bytes(body)
+            drawing = bytes(body)
+            if kind in (*UNSAID, FORM):
+                drawing = find_drawing(drawing, request.headers.get("content-type", ""))
+                kind = guess_kind(drawing)
+                if kind in (JSON, SVG) and len(drawing) > MAX_TEXT:
+                    raise _too_large(MAX_TEXT)
+            yield drawing, kind
         finally:
             self._held -= len(body)
 
@@ -126,19 +133,19 @@ class BodyReader:
 
 def read_drawing(body: bytes, kind: str, limits: Limits) -> AskedDrawing:
     """Read a drawing from a body of that content type."""
+    if not body:
+        raise InputError("the body is empty: send the drawing in it.")
     if kind == JSON:
         content = parse_json(body)
         sketch = sketch_from_json(content)
         return AskedDrawing(sketch, content if isinstance(content, dict) else {})
-    if not body:
-        raise InputError("the body is empty: send the drawing in it.")
     return AskedDrawing(sketch_from_svg(body) if kind == SVG else sketch_from_bytes(body, limits.pixels), {})
 
 
 def content_kind(request: Request) -> str:
     """Return a request's content type, without its parameters, or refuse it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in KINDS:
+    if kind not in (*KINDS, *UNSAID):
         known = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise RefusedError(415, f"the content type '{kind[:100]}' holds no drawing: send {known}.")
     return kind

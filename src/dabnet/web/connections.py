@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from dabnet.web.bodies import JSON
+from dabnet.web.forms import JSON
 
 if TYPE_CHECKING:
     import asyncio

@@ -15,7 +15,8 @@ from PIL import Image
 from dabnet.errors import InputError, RunCancelledError, TimeLimitError
 from dabnet.runtime.recognizer import MIN_CONFIDENCE, is_sure
 from dabnet.runtime.session import Cancel
-from dabnet.web.bodies import JSON, BodyReader, Limits, RefusedError, busy, content_kind, read_drawing
+from dabnet.web.bodies import BodyReader, Limits, RefusedError, busy, content_kind, read_drawing
+from dabnet.web.forms import JSON
 from dabnet.web.metrics import Metrics
 from dabnet.web.pipeline import Pipeline
 
@@ -146,9 +147,9 @@ class Service:
     @asynccontextmanager
     async def _take_in(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:
         """Take a body in; refuse it at once if the queue is full."""
-        kind = content_kind(request)
+        content_kind(request)
         self._check_queue()
-        async with self._bodies.hold(request, kind) as body:
+        async with self._bodies.hold(request) as (body, kind):
             yield body, kind
 
     @contextmanager

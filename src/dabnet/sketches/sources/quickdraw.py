@@ -52,6 +52,14 @@ class QuickDrawSource(Source):
             name = entry.key if entry.key.isdecimal() else f"{part.path.name} {entry.key}"
             yield Drawing(name, part.label, entry.sketch)
 
+    @property
+    def skipped(self) -> list[str]:
+        """Whatever lies beside the files of Quick, Draw!'s."""
+        if self.path.is_file():
+            return []
+        names = sorted(found.name for found in self.path.iterdir() if not is_listed(found))
+        return [name for name in names if not name.startswith(".")]
+
 
 def open_quickdraw(path: Path, limit: int | None) -> QuickDrawSource:
     """List a file or a folder of files; at most `limit` drawings per class."""

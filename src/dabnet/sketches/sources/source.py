@@ -54,6 +54,11 @@ class Source(ABC):
     def read(self, piece: int) -> Iterator[Drawing]:
         """Read the drawings of a piece."""
 
+    @property
+    def skipped(self) -> list[str]:
+        """The names of files in it that are no drawings of a class; hidden ones do not count."""
+        return []
+
     def __post_init__(self) -> None:
         if not self.classes:
             raise InputError(f"'{self.path}' holds no drawings: give a data set as it was published.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from collections import Counter
@@ -10,7 +11,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from dabnet._text import encodable
+from dabnet._text import counted, encodable
 from dabnet.errors import InputError
 from dabnet.sketches.files import MAX_FILE_BYTES, SUFFIXES
 from dabnet.sketches.read import read_sketch
@@ -46,6 +47,13 @@ class Files:
             ]
         visible = (name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.parts))
         return sorted(visible, key=lambda name: [_natural(part) for part in name.parts])
+
+    def version(self, name: PurePosixPath) -> str:
+        """Return what changes with a file."""
+        if self._zip is not None:
+            return ""  # with the archive
+        found = (self.path / name).stat()
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def read(self, name: PurePosixPath) -> bytes:
         """Read a file, unless it is too large."""
@@ -88,6 +96,8 @@ class TreeSource(Source):
     files: Files
     members: list[PurePosixPath]
     test_photos: set[str] = field(default_factory=set)
+    others: list[PurePosixPath] = field(default_factory=list)
+    """Files that are no drawings by their names, or lie in no class's folder."""
 
     def __len__(self) -> int:
         return -(-len(self.members) // FILES_PER_PIECE)
@@ -107,11 +117,29 @@ class TreeSource(Source):
             name = member.stem if self.title == "TU-Berlin" else str(member)
             yield Drawing(name, labels[encodable(member.parent.name)], sketch, fold, group)
 
+    @property
+    def skipped(self) -> list[str]:
+        """The files that are no drawings of a class."""
+        return [encodable(str(name)) for name in self.others]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Tell whether work that was begun can go on: with the very same files."""
+        listed = hashlib.sha256()
+        for member in self.members:
+            listed.update(f"{encodable(str(member))} {self.files.version(member)}\n".encode())
+        return {**super().fingerprint(), "files": listed.hexdigest()}
+
 
 def open_tree(path: Path, limit: int | None) -> TreeSource:
     """List a folder or a zip archive; at most `limit` drawings per class."""
     files = Files(path)
-    members = [name for name in files.names if name.suffix.lower() in SUFFIXES and len(name.parts) > 1]
+    drawings = [name for name in files.names if name.suffix.lower() in SUFFIXES]
+    members = [name for name in drawings if len(name.parts) > 1]
+    if drawings and not members:
+        raise InputError(
+            f"'{path}' has {counted(len(drawings), 'drawing')}, but in no subfolder: put those of each class into a "
+            f"folder with its name, such as {path}/cat/{drawings[0].name}."
+        )
     views = [name for name in members if SKETCHY_VIEW in name.parts and "sketch" in name.parts]
     if views:
         members, title, licence, folds = views, "Sketchy", SKETCHY_LICENCE, 10
@@ -120,10 +148,13 @@ def open_tree(path: Path, limit: int | None) -> TreeSource:
     else:
         title, licence, folds = path.stem, "not known", 3
     classes = sorted({encodable(name.parent.name) for name in members})
-    seen: Counter[str] = Counter()
+    found, seen = members, Counter[str]()
     if limit:
         members = [name for name in members if _count(seen, name.parent.name) <= limit]
-    return TreeSource(path, title, licence, classes, folds, files, members, _test_photos(files) if views else set())
+    photos = _test_photos(files) if views else set()
+    # Sketchy's other views and photographs are left out on purpose.
+    others = [] if views else sorted(set(files.names) - set(found))
+    return TreeSource(path, title, licence, classes, folds, files, members, photos, others)
 
 
 def _test_photos(files: Files) -> set[str]:

@@ -35,6 +35,11 @@ class UnionSource(Source):
         for drawing in self.members[number].read(piece - starts[number]):
             yield drawing._replace(label=self.labels[number][drawing.label], own_label=drawing.label, member=number)
 
+    @property
+    def skipped(self) -> list[str]:
+        """The files that any of the sources skips."""
+        return [name for member in self.members for name in member.skipped]
+
     def fingerprint(self) -> dict[str, Any]:
         """Tell whether work that was begun can go on."""
         return {"classes": self.classes, "members": [member.fingerprint() for member in self.members]}
