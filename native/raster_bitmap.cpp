@@ -24,7 +24,7 @@ void unpack(const std::uint8_t* bitmap, Image& image) {
     }
 }
 
-// The stretch [first, past) of rows or columns that holds ink; `begin` and `end` are the ink's edges within its
+// The range [first, past) of rows or columns that holds ink; `begin` and `end` are the ink's edges within its
 // outermost pixels: one that is half grey is half covered.
 struct Stretch {
     int first, past;

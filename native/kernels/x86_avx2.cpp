@@ -1,5 +1,5 @@
-// For x86 processors with AVX2. Only what is here is compiled for them, so nothing here is a template or an inline
-// function that other files could come to share.
+// For x86 processors with AVX2. Only this file is compiled for them, so it shares no template or inline function with
+// others: a linker keeps one copy of these, and it might be the one that needs AVX2.
 //
 // A convolution of signs (`lut_conv`, docs/kernels.md): `vpshufb` looks 32 bytes up in a table of 16. For a nibble, 4
 // channels, at two positions, with bits a and b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15,

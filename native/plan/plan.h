@@ -1,4 +1,4 @@
-// Which nodes the runtime does in one go, and which on bits.
+// Which nodes the runtime fuses into one step, and which work on bits.
 //
 // A convolution has its numbers at hand one position at a time. So what follows it and needs nothing else is done there
 // and then, as its epilogue: adding another value, an affine, an activation, another affine, and signs. And where only

@@ -1,4 +1,4 @@
-"""Makes any network binary in place, and the constraint its weights keep while it trains."""
+"""Makes any network binary in place, and constrains its weights while it trains."""
 
 from __future__ import annotations
 

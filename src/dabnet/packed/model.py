@@ -1,4 +1,4 @@
-"""A packed model: the steps from a sketch to its logits, with one-bit weights as bits.
+"""A packed model: the nodes from a sketch to its logits, with one-bit weights as bits.
 
 A model is a list of nodes. Value 0 is the input, and node i makes value i + 1 from values before it; the last value is
 the answer. Whoever makes a `Model` has it checked by the core: every reference, size and array.
