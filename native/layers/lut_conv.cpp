@@ -18,8 +18,8 @@ constexpr std::size_t kMostTaps = 32000;  // of a filter: dot products have 16 b
 // Two positions side by side are a pair. Where rows have an odd number of positions, the last one of each is left over;
 // two of those, one above the other, are a tall pair. So a row of the paired map has
 //
-//     columns_         nibbles paired with those that the next position to the right sees, then
-//     tall_columns_    the last of them again, paired with those that the position below sees; 0 if rows are even
+//     columns_         columns, each nibble paired with what the next position to the right sees instead of it, then
+//     tall_columns_    the last columns again, paired with what the position below sees; none if rows are even
 class LutConv : public Layer {
    public:
     static std::uint64_t bytes(const Convolution& convolution) {
