@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+
+from dabnet.web.page import has_core
 
 from .pad import SCREENSHOTS, SIZES, Pad, new_context, run_browser
 
@@ -98,3 +101,11 @@ def desktop(browser: Browser, server: Server) -> Iterator[Pad]:
     yield pad
     context.close()
     assert pad.problems == []
+
+
+@pytest.fixture(scope="session")
+def core() -> None:
+    """The core as WebAssembly, where it was built."""
+    if not has_core():
+        problem = "the core is not built as WebAssembly: make wasm"
+        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)

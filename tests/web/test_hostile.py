@@ -17,6 +17,7 @@ import pytest
 from ..sketches import hostile
 from ..sketches.drawings import HOUSE, encode, paint
 from .conftest import Server, start
+from .large import SIZE
 
 BODY = json.dumps({"strokes": HOUSE}).encode()
 SECONDS = 1.0
@@ -135,6 +136,48 @@ def test_requests_whose_answers_nobody_reads_are_dropped(hasty: Server) -> None:
         while count() > before + 2 and time.monotonic() < until:
             time.sleep(0.1)
         assert count() <= before + 2
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[Server]:
+    """A server with a large model, that waits for a second only."""
+    with start("--body-seconds", SECONDS, module="tests.web.large") as started:
+        yield started
+
+
+def open_model(server: Server) -> socket.socket:
+    """Ask for the model that goes with the page, on a connection that takes in little at a time."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(10)
+    connection.connect(("127.0.0.1", server.port))
+    connection.sendall(get("/model.safetensors"))
+    return connection
+
+
+def test_a_slow_reader_gets_the_whole_model(large: Server) -> None:
+    begun, came = time.monotonic(), 0
+    with open_model(large) as connection:
+        while chunk := connection.recv(SIZE // 50):
+            came += len(chunk)
+            time.sleep(4 * SECONDS * len(chunk) / SIZE)
+    assert time.monotonic() - begun > 4 * SECONDS
+    assert came > SIZE
+
+
+def test_models_that_nobody_reads_fill_no_memory_and_are_given_up(large: Server) -> None:
+    assert len(large.ask("GET", "/model.safetensors")[2]) == SIZE
+    before = resident(large)
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(open_model(large)) for _ in range(20)]
+        assert large.recognize(BODY)[0] == 200
+        assert resident(large) < before + 40_000_000  # not 20 models of 16 MB
+        time.sleep(4 * SECONDS)
+        came = 0
+        with contextlib.suppress(ConnectionError):
+            while chunk := connections[0].recv(65_536):
+                came += len(chunk)
+        assert came < SIZE
 
 
 def test_only_some_requests_are_taken_ahead(hasty: Server) -> None:

@@ -41,7 +41,7 @@ def expect_no_overflow(pad: Pad) -> None:
 
 
 def test_six_rounds_of_20_seconds_end_with_a_score(game: Pad) -> None:
-    game.draw(HOUSE[0])
+    game.draw(*HOUSE[:2])
     mine = game.guesses()
     game.at("play").click()
     expect_no_overflow(game)
@@ -78,6 +78,10 @@ def test_six_rounds_of_20_seconds_end_with_a_score(game: Pad) -> None:
     expect(game.at("card-over")).to_have_text("Round 1 of 6 · draw")
     game.at("play").click()  # stops
     expect(game.at("card")).to_be_hidden()
+    assert game.guesses() == mine
+    game.page.keyboard.press("Control+z")
+    assert len(game.strokes()) == 1  # it can still be undone
+    game.page.keyboard.press("Control+y")
     assert game.guesses() == mine
     game.page.reload()
     assert game.guesses() == mine  # the game did not touch what was drawn before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from dabnet.cli import main
-from dabnet.web.page import POLICY, has_core
+from dabnet.web.page import POLICY
 
 from .conftest import Server, start
 from .pad import HOUSE, SIZES, Pad, expected, new_context
@@ -29,13 +28,6 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-@pytest.fixture(scope="module")
-def core() -> None:
-    if not has_core():
-        problem = "the core is not built as WebAssembly: make wasm"
-        pytest.fail(problem) if os.environ.get("CI") else pytest.skip(problem)
 
 
 @pytest.fixture(scope="module", params=["files", "single"])

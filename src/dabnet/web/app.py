@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from dabnet import __version__
@@ -25,7 +26,7 @@ from dabnet.web.hosts import is_allowed
 from dabnet.web.page import INDEX, KINDS, POLICY, page_files
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,6 +41,8 @@ ABOUT = """Recognizes free-hand sketches with a binary neural network. Draw on t
     curl -H 'content-type: image/png' --data-binary @drawing.png http://127.0.0.1:8000/v1/raster > seen.png
 """
 NOSNIFF, CLOSE = (b"x-content-type-options", b"nosniff"), (b"connection", b"close")
+PART = 65_536
+"""Bytes of a file that wait for their reader at most: whole models would fill the memory."""
 GONE = 499
 """The status, in the counts only, of a request whose sender did not wait for the answer."""
 
@@ -126,9 +129,19 @@ def _page(content: bytes, kind: str, policy: str = POLICY) -> Any:
         headers = {"cache-control": "no-cache", "content-security-policy": f"{policy}; {ALONE}", "etag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=kind, headers=headers)
+        if len(content) <= PART:
+            return Response(content, media_type=kind, headers=headers)
+        parts = (content[start : start + PART] for start in range(0, len(content), PART))
+        return StreamingResponse(
+            _one_by_one(parts), media_type=kind, headers={**headers, "content-length": f"{len(content)}"}
+        )
 
     return send_page
+
+
+async def _one_by_one(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
 
 
 def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -115,6 +115,11 @@ class Connection(HttpToolsProtocol):
         """Answer what the parser, or a limit, stopped at."""
         self._refuse(*self._refusal)
 
+    def resume_writing(self) -> None:
+        """Go on with an answer, of which a part was read: the next part has its own time."""
+        self._unread_since = None
+        super().resume_writing()
+
     @property
     def is_waiting(self) -> bool:
         """Whether it has begun no request since the last was answered."""

@@ -71,6 +71,7 @@ export class AnswerView {
   #say(headline, remark) {
     at("headline").textContent = headline;
     at("remark").textContent = remark;
+    at("answer").classList.remove("starting");
     at("remark").title = remark;
   }
 }

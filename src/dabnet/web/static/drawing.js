@@ -77,10 +77,18 @@ export class Drawing {
     this.#change({ strokes, picture });
   }
 
-  // Begins anew with a drawing: there is nothing to undo.
-  restart(state = EMPTY) {
-    this.#past = [];
-    this.#future = [];
+  // Begins anew with strokes: there is nothing to undo.
+  restart(strokes = []) {
+    this.resume({ state: { strokes, picture: null }, past: [], future: [] });
+  }
+
+  // Returns all of it, for `resume` to bring back.
+  suspend() {
+    return { state: this.state, past: this.#past, future: this.#future };
+  }
+
+  resume({ state, past, future }) {
+    [this.#past, this.#future] = [past, future];
     this.#set(state);
   }
 

@@ -45,7 +45,7 @@ export class Game {
   }
 
   start() {
-    this.#kept ??= this.drawing.state;
+    this.#kept ??= this.drawing.suspend();
     this.#rounds = [];
     this.#things = pick(drawable(this.labels, ROUNDS), ROUNDS);
     document.body.classList.add("playing");
@@ -61,7 +61,7 @@ export class Game {
     at("invitation").textContent = "Draw here";
     const kept = this.#kept;
     this.#kept = this.thing = null;
-    this.drawing.restart(kept);
+    this.drawing.resume(kept);
     at("play").focus();
   }
 
@@ -150,12 +150,17 @@ export class Game {
     at("go").textContent = go;
     at("card").hidden = false;
     at("canvas").inert = true;
+    if (kind.startsWith("low")) this.#pause();
+    else at("go").focus({ preventScroll: true });
+    this.say([over, title, text].filter(Boolean).join(". "));
+  }
+
+  #pause() {
     at("go").disabled = true;
     setTimeout(() => {
       at("go").disabled = false;
       if (!at("card").hidden) at("go").focus({ preventScroll: true });
-    }, kind.startsWith("low") ? PAUSE : 0);
-    this.say([over, title, text].filter(Boolean).join(". "));
+    }, PAUSE);
   }
 
   #hideCard() {

@@ -98,6 +98,7 @@ const KEYS = {
   "[": () => setPen(pen.valueAsNumber - 2),
   "]": () => setPen(pen.valueAsNumber + 2),
 };
+const GAME_KEYS = ["z", "y", "c", "[", "]"]; // what makes sense while the clock runs
 const BUTTONS = { undo: KEYS.z, redo: KEYS.y, clear: KEYS.c, share, png: KEYS.p, json: KEYS.j };
 for (const [name, act] of Object.entries(BUTTONS)) at(name).addEventListener("click", act);
 
@@ -108,6 +109,7 @@ function actionOf(event) {
     if (key === "z") return event.shiftKey ? KEYS.y : KEYS.z;
     return key === "y" && !event.shiftKey ? KEYS.y : null;
   }
+  if (game?.isPlaying && !GAME_KEYS.includes(key)) return null;
   // Plain letters only where the focus is at the drawing: elsewhere they belong to the reader's own tools.
   return at("board").contains(document.activeElement) ? KEYS[key] : null;
 }
@@ -139,7 +141,7 @@ function takeFile(found) {
 function begin() {
   const kept = recall();
   if (kept.pen) setPen(kept.pen);
-  drawing.restart({ strokes: kept.strokes, picture: null });
+  drawing.restart(kept.strokes);
   openLink();
 }
 
