@@ -65,6 +65,8 @@ class Layer {
     virtual std::uint64_t scratch_bytes() const { return 0; }
     // The multiply-adds of all pieces together, or what takes about as long.
     virtual double work() const = 0;
+    // Whether it is done the slow way, since no faster one fits its shape.
+    virtual bool is_general() const { return false; }
 };
 
 class Network {
@@ -99,6 +101,7 @@ class Network {
     dabnet_status time_steps(const float* image, float* answers, double* seconds) const;
 
     std::size_t steps() const { return steps_.size(); }
+    const Layer& layer(std::size_t step) const { return *steps_[step].layer; }
     std::size_t answers() const { return static_cast<std::size_t>(shapes_[answer_].count()); }
     std::uint64_t memory() const { return budget_.taken(); }
     double work() const { return work_; }

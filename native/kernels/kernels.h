@@ -159,6 +159,32 @@ struct SubsetConvJob {
     const Epilogue* epilogue;
 };
 
+// A convolution of signs in small groups, at positions that follow one another in a row. Each byte of the input is +1,
+// -1, or 0 where there is padding; `length` of them, one for each filter, stand together.
+struct ByteConvJob {
+    const std::int8_t* input;  // where the top left tap of the first position stands
+    std::size_t step;          // from one position to the next
+    std::size_t first_position, positions;
+    const std::size_t* offsets;  // from the top left tap
+    std::size_t taps;            // at most 127
+    const std::int8_t* weights;  // (taps, length), +1 or -1
+    std::size_t length;          // the filters, up to a multiple of 32
+    const float* scale;          // of all filters, then zeros up to a multiple of 64
+    const float* offset;         // likewise, or null
+    const float* bias;           // likewise, or null
+    const Epilogue* epilogue;
+};
+
+// A depthwise convolution of real numbers at one position: bias + the sum of all products.
+struct DepthwiseConvJob {
+    const float* const* x;        // of each tap, the numbers of all channels
+    const float* const* weights;  // of each tap, those of all channels, then zeros up to a multiple of 64
+    std::size_t taps;
+    const float* bias;  // likewise
+    std::size_t position;
+    const Epilogue* epilogue;
+};
+
 struct Kernels {
     const char* name;
     bool (*runs_here)();
@@ -192,6 +218,13 @@ struct Kernels {
 
     // The largest of `count` numbers in each of `channels` channels; of equal ones the first.
     void (*float_max)(const float* const* x, std::size_t count, std::size_t channels, float* y);
+
+    // What follows is null where a set has nothing faster than the portable one.
+
+    // Makes a byte of each sign, +1 or -1; what comes after the channels, up to a multiple of 32, may be anything.
+    void (*spread_signs)(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
+    void (*byte_conv)(const ByteConvJob& job);
+    void (*depthwise_conv)(const DepthwiseConvJob& job);
 };
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.

@@ -145,10 +145,54 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
     }
 }
 
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
+    for (std::size_t c = 0; c < channels; ++c) {
+        out[c] = static_cast<std::int8_t>(2 * static_cast<int>(words[c / 64] >> (c % 64) & 1) - 1);
+    }
+}
+
+void byte_conv(const ByteConvJob& job) {
+    for (std::size_t i = 0; i < job.positions; ++i) {
+        const std::int8_t* taps = job.input + i * job.step;
+        for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+            const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+            std::int8_t dots[64] = {}, sums[64] = {};
+            for (std::size_t tap = 0; tap < job.taps; ++tap) {
+                const std::int8_t* x = taps + job.offsets[tap] + first;
+                const std::int8_t* weights = job.weights + tap * job.length + first;
+                for (std::size_t f = 0; f < n; ++f) {
+                    dots[f] = static_cast<std::int8_t>(dots[f] + x[f] * weights[f]);
+                    sums[f] = static_cast<std::int8_t>(sums[f] + x[f]);
+                }
+            }
+            float values[64];
+            for (std::size_t f = 0; f < n; ++f) {
+                float value = job.scale[first + f] * static_cast<float>(dots[f]);
+                if (job.offset != nullptr) value = value + job.offset[first + f] * static_cast<float>(sums[f]);
+                values[f] = job.bias == nullptr ? value : value + job.bias[first + f];
+            }
+            float_epilogue(*job.epilogue, job.first_position + i, first, n, values);
+        }
+    }
+}
+
+void depthwise_conv(const DepthwiseConvJob& job) {
+    for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+        const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+        float values[64] = {};
+        for (std::size_t tap = 0; tap < job.taps; ++tap) {
+            const float *x = job.x[tap] + first, *weights = job.weights[tap] + first;
+            for (std::size_t i = 0; i < n; ++i) values[i] += x[i] * weights[i];
+        }
+        for (std::size_t i = 0; i < n; ++i) values[i] = job.bias[first + i] + values[i];
+        float_epilogue(*job.epilogue, job.position, first, n, values);
+    }
+}
+
 }  // namespace
 
-const Kernels kPortableKernels{"portable",     runs_here, count_differences, sum_signs, float_conv,
-                               float_epilogue, nullptr,   nullptr,           nullptr,   make_sums,
-                               sum_conv,       nullptr,   nullptr,           float_max};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv,    float_epilogue,
+                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,      nullptr,
+                               nullptr,    float_max, spread_signs,      byte_conv, depthwise_conv};
 
 }  // namespace dabnet

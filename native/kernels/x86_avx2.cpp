@@ -777,10 +777,91 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
     }
 }
 
+// Each byte gets the byte of 32 signs that its own is in, and keeps that one.
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
+    const __m256i which = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i own = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201));
+    for (std::size_t c = 0; c < channels; c += 32) {
+        const auto half = static_cast<int>(words[c / 64] >> (c % 64));
+        const __m256i bits = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(half), which), own);
+        const __m256i is_minus = _mm256_cmpeq_epi8(bits, _mm256_setzero_si256());  // -1 where it is, and else 0
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + c), _mm256_or_si256(is_minus, _mm256_set1_epi8(1)));
+    }
+}
+
+// The sums of 32 * `Halves` filters at a position.
+template <int Halves, bool Sums>
+inline __attribute__((always_inline)) void byte_conv_tile(const ByteConvJob& job, const std::int8_t* taps,
+                                                          std::size_t first, std::int8_t* dots, std::int8_t* sums) {
+    __m256i dot[Halves], sum[Halves];
+    for (int h = 0; h < Halves; ++h) dot[h] = sum[h] = _mm256_setzero_si256();
+    const std::int8_t* weights = job.weights + first;
+    for (std::size_t tap = 0; tap < job.taps; ++tap, weights += job.length) {
+        const std::int8_t* at = taps + job.offsets[tap] + first;
+        for (int h = 0; h < Halves; ++h) {
+            const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at) + h);
+            const __m256i weight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights) + h);
+            dot[h] = _mm256_add_epi8(dot[h], _mm256_sign_epi8(x, weight));
+            if (Sums) sum[h] = _mm256_add_epi8(sum[h], x);
+        }
+    }
+    for (int h = 0; h < Halves; ++h) {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(dots) + h, dot[h]);
+        if (Sums) _mm256_store_si256(reinterpret_cast<__m256i*>(sums) + h, sum[h]);
+    }
+}
+
+template <bool Sums>
+void byte_conv_rows(const ByteConvJob& job) {
+    alignas(32) std::int8_t dots[64], sums[64];
+    const auto widened = [](const std::int8_t* bytes) __attribute__((always_inline)) {
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+    };
+    for (std::size_t i = 0; i < job.positions; ++i) {
+        const std::int8_t* taps = job.input + i * job.step;
+        for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+            const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+            n > 32 ? byte_conv_tile<2, Sums>(job, taps, first, dots, sums)
+                   : byte_conv_tile<1, Sums>(job, taps, first, dots, sums);
+            run_epilogue<AnyEpilogue>(
+                *job.epilogue, job.first_position + i, first, n, [&](std::size_t f) __attribute__((always_inline)) {
+                    const std::size_t filter = first + f;
+                    __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), widened(dots + f));
+                    if (Sums) {
+                        value = _mm256_add_ps(value,
+                                              _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), widened(sums + f)));
+                    }
+                    return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+                });
+        }
+    }
+}
+
+void byte_conv(const ByteConvJob& job) {
+    job.offset == nullptr ? byte_conv_rows<false>(job) : byte_conv_rows<true>(job);
+}
+
+void depthwise_conv(const DepthwiseConvJob& job) {
+    for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+        const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+        run_epilogue<AnyEpilogue>(
+            *job.epilogue, job.position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+                const std::size_t count = n - i < 8 ? n - i : 8;
+                __m256 sum = _mm256_setzero_ps();
+                for (std::size_t tap = 0; tap < job.taps; ++tap) {
+                    const __m256 weights = _mm256_loadu_ps(job.weights[tap] + first + i);
+                    sum = _mm256_add_ps(sum, _mm256_mul_ps(load(job.x[tap] + first + i, count), weights));
+                }
+                return _mm256_add_ps(_mm256_loadu_ps(job.bias + first + i), sum);
+            });
+    }
+}
+
 }  // namespace
 
 extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
                                   float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
-                                  sum_conv,       make_subset_sums, subset_conv,       float_max};
+                                  sum_conv,       make_subset_sums, subset_conv,       float_max, spread_signs,
+                                  byte_conv,      depthwise_conv};
 
 }  // namespace dabnet

@@ -14,10 +14,11 @@ std::uint64_t filled_up(std::uint64_t filters) { return (filters + 63) / 64 * 64
 class PlainConv : public Layer {
    public:
     PlainConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
-        : conv_(kernels, convolution), epilogue_(epilogue) {}
+        : conv_(kernels, convolution), epilogue_(epilogue), is_general_(convolution.groups > 1) {}
 
     std::uint64_t pieces() const override { return conv_.rows(); }
     double work() const override { return conv_.work(); }
+    bool is_general() const override { return is_general_; }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
         conv_.carve(carver);
@@ -37,9 +38,19 @@ class PlainConv : public Layer {
    private:
     FloatConv conv_;
     EpilogueArrays epilogue_;
+    bool is_general_;
 };
 
 }  // namespace
+
+float real_weight(const Convolution& convolution, std::size_t filter, std::size_t i) {
+    const std::size_t taps = static_cast<std::size_t>(convolution.taps()), at = filter * taps + i;
+    if (convolution.weight != nullptr) return convolution.weight[at];
+    const float scale = convolution.scale[filter];
+    if (convolution.bits == nullptr) return static_cast<float>(convolution.int8[at]) * scale;
+    const float value = bits_at(convolution.bits + filter * ((taps + 7) / 8), i, 1) != 0 ? scale : -scale;
+    return convolution.offset == nullptr ? value : value + convolution.offset[filter];
+}
 
 std::uint64_t FloatConv::bytes(const Convolution& convolution) {
     return (convolution.filters * convolution.taps() + filled_up(convolution.filters)) * sizeof(float);
@@ -50,20 +61,12 @@ FloatConv::FloatConv(const Kernels& kernels, const Convolution& convolution)
       convolution_(convolution),
       weights_(convolution.filters * static_cast<std::size_t>(convolution.taps())),
       bias_(static_cast<std::size_t>(filled_up(convolution.filters))) {
-    const std::size_t taps = most_terms(), row = (taps + 7) / 8;
+    const std::size_t taps = most_terms();
     for (std::size_t filter = 0; filter < convolution.filters; ++filter) {
         const std::size_t group = filter / group_filters();
         float* to = weights_.data() + group * taps * group_filters() + filter % group_filters();
         for (std::size_t i = 0; i < taps; ++i, to += group_filters()) {
-            if (convolution.bits == nullptr) {
-                *to = convolution.weight != nullptr
-                          ? convolution.weight[filter * taps + i]
-                          : static_cast<float>(convolution.int8[filter * taps + i]) * convolution.scale[filter];
-                continue;
-            }
-            const float value = bits_at(convolution.bits + filter * row, i, 1) != 0 ? convolution.scale[filter]
-                                                                                    : -convolution.scale[filter];
-            *to = convolution.offset == nullptr ? value : value + convolution.offset[filter];
+            *to = real_weight(convolution, filter, i);
         }
     }
     if (convolution.bias != nullptr) std::copy(convolution.bias, convolution.bias + convolution.filters, bias_.begin());
@@ -202,17 +205,19 @@ std::unique_ptr<Layer> make_float_conv(const Builder& builder, const Convolution
 std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolution& convolution,
                                         const Epilogue& epilogue, const Window* pool) {
     if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
-    if (convolution.bits == nullptr) return make_float_conv(builder, convolution, epilogue, pool);
     if (convolution.input.is_bits()) {
-        return has_lut_conv(builder.kernels, convolution) ? make_lut_conv(builder, convolution, epilogue)
-                                                          : make_bit_conv(builder, convolution, epilogue);
+        if (has_lut_conv(builder.kernels, convolution)) return make_lut_conv(builder, convolution, epilogue);
+        return has_byte_conv(convolution) ? make_byte_conv(builder, convolution, epilogue)
+                                          : make_bit_conv(builder, convolution, epilogue);
     }
-    if (convolution.input.is_whole()) {
+    if (convolution.bits != nullptr && convolution.input.is_whole()) {
         return has_subset_conv(builder.kernels, convolution) ? make_subset_conv(builder, convolution, epilogue)
                                                              : make_whole_conv(builder, convolution, epilogue);
     }
-    return has_sum_conv(convolution) ? make_sum_conv(builder, convolution, epilogue)
-                                     : make_float_conv(builder, convolution, epilogue, nullptr);
+    if (pool == nullptr && has_depthwise_conv(convolution)) return make_depthwise_conv(builder, convolution, epilogue);
+    return convolution.bits != nullptr && has_sum_conv(convolution)
+               ? make_sum_conv(builder, convolution, epilogue)
+               : make_float_conv(builder, convolution, epilogue, pool);
 }
 
 }  // namespace dabnet

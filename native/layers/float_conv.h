@@ -11,6 +11,9 @@
 
 namespace dabnet {
 
+// A filter's i-th weight, also of 8 bits or of one, as the real number that it stands for.
+float real_weight(const Convolution& convolution, std::size_t filter, std::size_t i);
+
 class FloatConv {
    public:
     static std::uint64_t bytes(const Convolution& convolution);

@@ -160,6 +160,7 @@ std::unique_ptr<Network> build_network(const Plan& plan, const Kernels& kernels,
     for (const Step& step : plan.steps) {
         if (!builder.add(step)) return nullptr;
         steps.push_back(describe(step, network->shape(builder.at(step.values().front()))));
+        if (network->layer(network->steps() - 1).is_general()) steps.back() += ", on the slow general path";
     }
     return network->plan(builder.at(plan.graph.answer)) ? std::move(network) : nullptr;
 }
