@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 def suggest(value: str, choices: Sequence[str]) -> str:
     """Return a sentence, to follow another, that names the choice nearest to a misspelt one; empty if none is near."""
+    import difflib
+
     near = difflib.get_close_matches(str(value), choices, n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
 

@@ -6,14 +6,12 @@ import errno
 import os
 import sys
 from contextlib import suppress
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
-
-from dabnet import __version__
 from dabnet._lazy import load
 from dabnet._text import printable
 from dabnet.cli.interrupts import ended_by_interrupts
+from dabnet.cli.streams import say
 from dabnet.errors import DabnetError
 
 COMMANDS = {
@@ -63,27 +61,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    asked = next((word for word in arguments if not word.startswith("-")), None)
-    app = typer.Typer(
-        help="Sketch recognition with one bit per weight.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    app.callback()(_options)
-    for name, line in COMMANDS.items():
+    if arguments[:1] == ["recognize"]:
         with ended_by_interrupts():
-            function = getattr(load(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
-        if isinstance(function, typer.Typer):
-            app.add_typer(function, name=name, help=line)
-        else:
-            app.command(name, short_help=line)(function)
-    app(arguments)
+            plain = load("dabnet.cli.recognizing")
+        if (settings := plain.read_plainly(arguments[1:])) is not None:
+            raise SystemExit(plain.recognize_files(settings))
+    with ended_by_interrupts():
+        commands = load("dabnet.cli.commands")
+    commands.run(arguments, COMMANDS)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
     with suppress(OSError):
-        typer.echo(f"dabnet: {printable(sentence)}", err=True)
+        say(f"dabnet: {printable(sentence)}", error=True)
     raise SystemExit(code) from None
 
 
@@ -91,21 +81,3 @@ def _give_up_output() -> None:
     """Let what is still to be written go nowhere, so that Python does not fail once more when it ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _placeholder() -> None:
-    """Stand for a command that was not asked for, in the list that --help prints."""
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dabnet {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
-    ] = False,
-) -> None:
-    """Take the options that come before any command."""

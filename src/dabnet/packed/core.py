@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from dabnet import _native
 from dabnet.errors import ModelFormatError
-from dabnet.packed.nodes import Shape
+
+if TYPE_CHECKING:
+    from dabnet.packed.nodes import Shape
 
 
 def check_bytes(data: bytes, path: str = "") -> tuple[Shape, ...]:
     """Check a file; return the shapes of its input and of what each node makes, or raise `ModelFormatError`."""
+    from dabnet.packed.nodes import Shape
+
     try:
         about = json.loads(_native.inspect(data))
     except _native.CoreError as problem:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dabnet import _native
-from dabnet.errors import ModelFormatError
 from dabnet.packed.core import check_bytes
+from dabnet.packed.data import DEFAULT_MAX_MEMORY, read_bytes
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import OPS
-from dabnet.packed.shipped import find_model
 from dabnet.packed.write import to_bytes
 
 if TYPE_CHECKING:
@@ -21,28 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["DEFAULT_MAX_MEMORY", "from_bytes", "read_bytes", "read_model", "to_bytes"]
-
-DEFAULT_MAX_MEMORY = _native.MAX_MEMORY
-"""Bytes that a model may take, in the file and in memory, unless told otherwise."""
-
-
-def read_bytes(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MAX_MEMORY) -> tuple[bytes, str]:
-    """Return the bytes of a packed model's file, and what to call it: its path, or nothing if it had none."""
-    if isinstance(source, bytes | bytearray | memoryview):
-        return bytes(source), ""  # memory that was taken already
-    path = find_model(source)
-    try:
-        if not path.is_file():  # but a folder, or a pipe, which has no end
-            raise ModelFormatError(f"'{path}' is not a file that is there: check the path.")
-        size = path.stat().st_size
-        if size > max_memory:
-            raise ModelFormatError(
-                f"'{path}' has {size:,} bytes, and a model may take {max_memory:,}: raise max_memory if you trust it."
-            )
-        return path.read_bytes(), str(path)
-    except OSError as problem:
-        raise ModelFormatError(f"cannot read '{path}' ({problem.strerror}): check the path.") from None
+__all__ = ["from_bytes", "read_model", "to_bytes"]
 
 
 def read_model(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MAX_MEMORY) -> Model:

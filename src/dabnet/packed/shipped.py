@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from safetensors import SafetensorError, safe_open
 
 from dabnet.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from os import PathLike
 
+FOLDER = Path(__file__).parents[1] / "models"
 DEFAULT = "default"
 """The name of whichever model runs where none is named."""
 ALIASES = {DEFAULT: "tuberlin"}
@@ -30,7 +28,7 @@ def model_names() -> list[str]:
     >>> model_names()[0] == ALIASES["default"]
     True
     """
-    found = (file.name for file in resources.files("dabnet.models").iterdir())
+    found = (file.name for file in FOLDER.iterdir())
     names = {name.removesuffix(".toml") for name in found if name.endswith(".toml")}
     return sorted(names, key=lambda name: (name != ALIASES[DEFAULT], name))
 
@@ -49,7 +47,7 @@ def find_model(source: str | PathLike[str]) -> Path:
         return path
     names = [*model_names(), *ALIASES]
     if name in names:
-        return Path(str(resources.files("dabnet.models") / f"{ALIASES.get(name, name)}.safetensors"))
+        return FOLDER / f"{ALIASES.get(name, name)}.safetensors"
     hint = suggest(name, names)
     if hint and path.name == name and not path.suffix and not path.exists():
         raise InputError(f"there is no model '{name}': give a file, or a name that 'dabnet models' lists.{hint}")
@@ -62,6 +60,8 @@ def is_packed(path: Path) -> bool:
     >>> is_packed(find_model("default")), is_packed(Path("nowhere"))
     (True, False)
     """
+    from safetensors import SafetensorError, safe_open
+
     with suppress(OSError, SafetensorError, KeyError, ValueError, RecursionError), safe_open(path, "numpy") as opened:
         return "nodes" in json.loads((opened.metadata() or {})["dabnet"])
     return False

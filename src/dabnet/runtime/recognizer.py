@@ -5,26 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-from PIL import Image
-
 from dabnet import _native
 from dabnet.errors import InputError
 from dabnet.packed.shipped import DEFAULT
 from dabnet.runtime.session import DEFAULT_MAX_WORK, Session
 from dabnet.sketches.batch import Batch
 from dabnet.sketches.raster import Raster, show_batch
-from dabnet.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+    from PIL import Image
 
     from dabnet.packed.model import Model
     from dabnet.runtime.session import Cancel
+    from dabnet.sketches.sketch import Sketch
 
     Answer = list[tuple[str, float]]
 
@@ -139,6 +138,8 @@ class Recognizer:
 
     def rank(self, chances: NDArray[np.float64], top: int = 5) -> Answer:
         """Name the likeliest of the labels' probabilities, (classes,)."""
+        import numpy as np
+
         order, labels = np.argsort(-chances, kind="stable")[:top], self.session.labels
         return [(labels[i], float(chances[i])) for i in order]
 
@@ -158,9 +159,12 @@ def is_sure(answer: Answer, min_confidence: float = MIN_CONFIDENCE) -> bool:
 def probabilities(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
     """Return softmax(logits / temperature), (N, classes), as the core ranks by it.
 
+    >>> import numpy as np
     >>> probabilities(np.zeros((1, 2), dtype=np.float32), 1.0)
     array([[0.5, 0.5]])
     """
+    import numpy as np
+
     shares = np.empty(logits.shape)
     _native.probabilities(np.ascontiguousarray(logits, dtype=np.float32), temperature, shares)
     return shares
@@ -185,6 +189,11 @@ def _is_several(drawing: Any) -> bool:
     """Say whether something is a list of drawings, and not strokes: a stroke's points are pairs of numbers."""
     if not isinstance(drawing, list | tuple) or not len(drawing):
         return False
+    import numpy as np
+    from PIL import Image
+
+    from dabnet.sketches.sketch import Sketch
+
     first = drawing[0]
     if isinstance(first, np.ndarray):
         return first.ndim != 2 or first.shape[1] != 2

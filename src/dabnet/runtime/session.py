@@ -1,4 +1,7 @@
-"""Runs a packed model, natively and without torch. The core (native/) reads, checks, plans and runs it."""
+"""Runs a packed model, natively and without torch. The core (native/) reads, checks, plans and runs it.
+
+Numpy is imported where arrays are, since strokes go from a file to labels without any.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,18 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dabnet import _native
 from dabnet.errors import InputError, NonFiniteError, RunCancelledError, TimeLimitError, suggest
 from dabnet.packed.core import refusal
-from dabnet.packed.file import DEFAULT_MAX_MEMORY, from_bytes, read_bytes, to_bytes
-from dabnet.packed.model import Model
+from dabnet.packed.data import DEFAULT_MAX_MEMORY, read_bytes
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    import numpy as np
     from numpy.typing import NDArray
+
+    from dabnet.packed.model import Model
 
 KERNELS_VARIABLE = "DABNET_KERNELS"
 DEFAULT_MAX_WORK = _native.MAX_WORK
@@ -43,6 +46,7 @@ class Session:
 
     The environment's DABNET_KERNELS names the kernels to use; without it the fastest that run here are taken.
 
+    >>> import numpy as np
     >>> from dabnet.packed.model import Model
     >>> from dabnet.packed.nodes import Conv
     >>> mean = Conv(inputs=(0,), filters=1, kernel=(2, 2), weight=np.full((1, 2, 2, 1), 0.25, dtype=np.float32))
@@ -64,10 +68,12 @@ class Session:
         if threads > MAX_THREADS:
             raise InputError(f"a Session has at most {MAX_THREADS:,} threads, not {threads:,}.")
         self.threads, self.max_memory, self.max_work = threads, max_memory, max_work
-        if isinstance(model, Model):
-            self._data, path = to_bytes(model), ""
-        else:
+        if isinstance(model, str | os.PathLike | bytes | bytearray | memoryview):
             self._data, path = read_bytes(model, max_memory)
+        else:
+            from dabnet.packed.write import to_bytes
+
+            self._data, path = to_bytes(model), ""
         self._open(path)
 
     def _open(self, path: str = "") -> None:
@@ -94,6 +100,8 @@ class Session:
     @cached_property
     def model(self) -> Model:
         """The model with its nodes, for whoever wants to look at them."""
+        from dabnet.packed.file import from_bytes
+
         return from_bytes(self._data)
 
     @property
@@ -161,6 +169,8 @@ class Session:
         After `time_limit` seconds it stops with a `TimeLimitError`; when another thread calls `cancel.cancel()`, with a
         `RunCancelledError`; on Ctrl-C, with `KeyboardInterrupt`.
         """
+        import numpy as np
+
         x = self._checked(x)
         logits = np.empty((len(x), self.answers), dtype=np.float32)
         try:
@@ -181,6 +191,8 @@ class Session:
             raise _run_error(problem, None) from None
 
     def _checked(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        import numpy as np
+
         if not isinstance(x, np.ndarray) or x.dtype != np.float32 or x.ndim != 4 or x.shape[1:] != self.input_size:
             found = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
             wanted = ", ".join(map(str, self.input_size))
@@ -189,6 +201,8 @@ class Session:
 
     def layer_times(self, x: NDArray[np.float32], repeats: int = 10) -> list[tuple[str, float]]:
         """Return what each step of the network is, and its least time in seconds, on one thread and for one sketch."""
+        import numpy as np
+
         sketch = self._checked(x)[:1]
         times = np.empty((repeats, len(self.steps)))
         for row in times:

@@ -10,14 +10,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dabnet import _native
 from dabnet.errors import InputError, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from dabnet.sketches.sketch import Sketch
@@ -71,6 +70,8 @@ def rasterize(sketch: Sketch, raster: Raster | None = None, out: NDArray[np.uint
     """
     raster = raster or Raster()
     if out is None:
+        import numpy as np
+
         out = np.empty((raster.size, raster.size), dtype=np.uint8)
     elif out.shape != (raster.size, raster.size):
         raise InputError(f"out must have the shape {(raster.size, raster.size)}, not {out.shape}.")
@@ -87,6 +88,8 @@ def rasterize_batch(
     sketches: Sequence[Sketch], raster: Raster | None = None, pens: Sequence[float] | None = None
 ) -> NDArray[np.uint8]:
     """Draw sketches as a network sees them: (sketches, size, size); `pens` gives each a pen width of its own."""
+    import numpy as np
+
     raster = raster or Raster()
     out = np.empty((len(sketches), raster.size, raster.size), dtype=np.uint8)
     for i, sketch in enumerate(sketches):
@@ -96,6 +99,8 @@ def rasterize_batch(
 
 def show_batch(sketches: Sequence[Sketch], raster: Raster | None = None) -> NDArray[np.float32]:
     """Draw sketches as a network takes them: float32 (sketches, 1, size, size), ink 1.0 on 0.0."""
+    import numpy as np
+
     raster = raster or Raster()
     shown = np.empty((len(sketches), 1, raster.size, raster.size), dtype=np.float32)
     pixels = np.empty((raster.size, raster.size), dtype=np.uint8)
