@@ -39,6 +39,7 @@ class WholeConv : public Layer {
         const double gathered = static_cast<double>(convolution_.window.positions()) * static_cast<double>(taps_);
         return convolution_.multiply_adds() + gathered * static_cast<double>(convolution_.groups);
     }
+    bool is_general() const override { return convolution_.groups > 1 || kernels_.subset_conv != nullptr; }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
         carve(carver);

@@ -51,6 +51,59 @@ def test_counts_of_signs_are_the_references_bit_for_bit(kernels: str, model: Mod
     np.testing.assert_array_equal(session_with(kernels, model).run(x), reference.answers(model, x))
 
 
+@st.composite
+def models_of_groups(draw: st.DrawFn, real: bool) -> Model:
+    """A convolution in groups, after signs or not, wide enough for vectors, and what its offset and bias add."""
+    groups, channels, filters = draw(st.sampled_from([(70, 1, 1), (96, 1, 2), (24, 3, 3), (33, 4, 2), (2, 32, 5)]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    taps = 9 * channels
+    conv = Conv(
+        inputs=(0 if real else 1,),
+        filters=groups * filters,
+        groups=groups,
+        kernel=(3, 3),
+        padding=draw(st.sampled_from([(0, 0, 0, 0), (1, 1, 1, 1), (2, 0, 1, 3)])),
+        stride=(draw(st.integers(1, 2)), 1),
+        dilation=(1, draw(st.integers(1, 2))),
+        pad_value=0 if real else draw(st.integers(0, 1)),
+        bits=rng.integers(0, 256, (groups * filters, (taps + 7) // 8), dtype=np.uint8)
+        & np.array([255] * (taps // 8) + [(1 << taps % 8) - 1] * (taps % 8 > 0), dtype=np.uint8),
+        scale=halves(rng, groups * filters),
+        offset=halves(rng, groups * filters) if draw(st.booleans()) else None,
+        bias=halves(rng, groups * filters) if draw(st.booleans()) else None,
+    )
+    nodes = (conv,) if real else (Sign(inputs=(0,)), conv)
+    return Model((groups * channels, 6, 7), nodes)
+
+
+@given(model=models_of_groups(real=False), seed=st.integers(0, 2**32), threads=st.sampled_from([1, 3]))
+@settings(max_examples=60, deadline=None)
+def test_signs_in_groups_are_the_references_bit_for_bit(model: Model, seed: int, threads: int) -> None:
+    x = sketches(model, 2, seed)
+    for kernels in kernel_names():
+        np.testing.assert_array_equal(session_with(kernels, model, threads).run(x), reference.answers(model, x))
+
+
+@given(model=models_of_groups(real=True), seed=st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_real_numbers_in_groups_are_the_references(model: Model, seed: int) -> None:
+    x = sketches(model, 2, seed)
+    expected = session_with("portable", model).run(x)
+    assert_alike(expected, reference.answers(model, x))
+    for kernels in kernel_names():
+        np.testing.assert_array_equal(session_with(kernels, model).run(x), expected)
+
+
+@pytest.mark.parametrize(("groups", "is_general"), [(64, False), (16, False), (2, True), (1, False)])
+def test_a_step_says_if_it_runs_on_the_slow_general_path(groups: int, is_general: bool) -> None:
+    taps = 9 * (64 // groups)
+    bits = np.zeros((64, (taps + 7) // 8), dtype=np.uint8)
+    scale = np.ones(64, dtype=np.float32)
+    conv = Conv(inputs=(1,), filters=64, groups=groups, kernel=(3, 3), bits=bits, scale=scale)
+    (_, step) = Session(Model((64, 5, 5), (Sign(inputs=(0,)), conv))).steps
+    assert step.endswith("on the slow general path") is is_general
+
+
 @given(model=models(), seed=st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
 def test_all_kernels_give_the_same_answers_bit_for_bit(model: Model, seed: int) -> None:
