@@ -128,7 +128,8 @@ void bind_drawings(nb::module_& module) {
         .def(nb::init<>())
         .def("__len__", &Drawings::size)
         .def("add", add, "points"_a.noconvert(), "ends"_a.noconvert(), "Add strokes that were checked.")
-        .def("add_strokes", add_strokes, "strokes"_a, "Add plain lists of numbers; return False for anything else.")
+        .def("add_strokes", add_strokes, "strokes"_a.none(),
+             "Add plain lists of numbers; return False for anything else.")
         .def("add_json", add_json, "data"_a, "Add a drawing of JSON in plain form; return False for anything else.")
         .def("add_lines", add_lines, "data"_a, "threads"_a,
              "Add a drawing per line; return (number, from, to, was added) of each line that is not blank, and their "
