@@ -165,7 +165,7 @@ def measure_time(rng: np.random.Generator) -> dict[str, float]:
         picture.load()
         rgba = np.asarray(picture.convert("RGBA"))
         found = best_of(
-            7,
+            30,
             core=lambda rgba=rgba: _native.find_ink(rgba, bitmap, False),  # type: ignore[misc]
             whole=lambda picture=picture: sketch_from_picture(picture),  # type: ignore[misc]
         )

@@ -274,3 +274,40 @@ def test_names_that_are_not_utf8_survive_in_json() -> None:
     command = [sys.executable, "-m", "dabnet", "recognize", os.fsdecode(name), "--json"]
     done = subprocess.run(command, capture_output=True, timeout=100, check=True)
     assert os.fsencode(json.loads(done.stdout)["drawing"]) == name
+
+
+# --- Things that no list names
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.heic", b"\0\0\0\x1cftypheic\0\0\0\0", "this is a HEIC photograph, which phones can also save as JPEG, and"),
+        ("a.avif", b"\0\0\0\x1cftypavif\0\0\0\0", "this is an AVIF picture, and cannot be read: give a PNG"),
+        ("a.pdf", b"%PDF-1.7\n", "this is a PDF document, and cannot be read: give a PNG"),
+        ("a.json", b"[[1, 2], [3, 9]]", "Points alone are no strokes: put a list around them"),
+    ],
+)
+def test_what_people_have_and_is_not_read_is_named(
+    name: str, data: bytes, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).write_bytes(data)
+    assert words in refuse("recognize", name, capfd=capfd, code=1)
+
+
+def test_an_address_is_not_taken_for_a_path(capfd: pytest.CaptureFixture[str]) -> None:
+    said = refuse("recognize", "https://example.org/cat.png", capfd=capfd, code=1)
+    assert said == "'https:/example.org/cat.png' is an address, and nothing is fetched: download it first."
+
+
+def test_a_folder_as_a_model_says_how_to_pack_it(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/recipe.toml").write_text("")
+    Path("a.json").write_text(json.dumps(HOUSE))
+    said = refuse("recognize", "a.json", "--model", "run", capfd=capfd)
+    assert said == "'run' is the folder of a training, not a packed model: dabnet export packs it."
+
+
+def test_help_is_a_command_too(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "Tell what drawings show" in succeed("help", capfd=capfd)
+    assert "--min-confidence" in succeed("help", "recognize", capfd=capfd)

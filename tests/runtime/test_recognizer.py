@@ -72,6 +72,16 @@ def test_a_drawing_is_the_same_in_whatever_form_it_comes(recognizer: Recognizer,
     assert answers[0][0][0] in dict(ask(HOUSE, top=10))
 
 
+def test_what_python_programs_hold_is_a_drawing(recognizer: Recognizer, tmp_path: Path) -> None:
+    ask: Any = recognizer.recognize
+    expected, data = ask(HOUSE), json.dumps({"strokes": HOUSE}).encode()
+    (tmp_path / "house.json").write_bytes(data)
+    with (tmp_path / "house.json").open("rb") as file:
+        for form in (data, bytearray(data), memoryview(data), io.BytesIO(data), file, {"strokes": HOUSE}):
+            assert ask(form) == expected
+    np.testing.assert_array_equal(recognizer.show([HOUSE, tmp_path / "house.json"])[0], recognizer.show([data])[0])
+
+
 def test_a_list_of_sketches_gives_the_answers_of_each(recognizer: Recognizer, tmp_path: Path) -> None:
     ask: Any = recognizer.recognize
     sketches = synthetic_strokes(BATCH + 3)[0]
@@ -166,5 +176,8 @@ def test_what_is_no_drawing_gets_one_sentence(recognizer: Recognizer, sketch: An
 
 
 def test_an_answer_has_at_least_one_label(recognizer: Recognizer) -> None:
-    with pytest.raises(InputError, match="top must be 1 or more, not 0"):
-        recognizer.recognize(HOUSE, top=0)
+    ask: Any = recognizer.recognize
+    for top in (0, -1, 2.0, "3", None):
+        with pytest.raises(InputError, match=f"top must be 1 or more, not {top!r}"):
+            ask(HOUSE, top=top)
+    assert len(ask(HOUSE, top=np.int64(2))) == 2

@@ -180,3 +180,10 @@ def test_a_damaged_file_gives_a_sketch_or_a_sentence(kind: str, data: st.DataObj
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(InputError):
         assert sketch_from_bytes(bytes(damaged)).bitmap is not None
+
+
+def test_eight_bits_written_into_sixteen_are_seen() -> None:
+    picture = paint(HOUSE)
+    deep = Image.fromarray(np.asarray(picture).astype(np.uint16))
+    plain = rasterize(sketch_from_picture(picture), RASTER)
+    assert agreement(rasterize(sketch_from_picture(deep), RASTER), plain) > 0.999

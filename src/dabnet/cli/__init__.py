@@ -61,6 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if arguments[:1] == ["recognize"]:
         with ended_by_interrupts():
             plain = load("dabnet.cli.recognizing")

@@ -21,6 +21,8 @@ def read_bytes(source: str | PathLike[str] | bytes, max_memory: int = DEFAULT_MA
         return bytes(source), ""  # memory that was taken already
     path = find_model(source)
     try:
+        if (path / "recipe.toml").exists():
+            raise ModelFormatError(f"'{path}' is the folder of a training, not a packed model: dabnet export packs it.")
         if not path.is_file():  # but a folder, or a pipe, which has no end
             raise ModelFormatError(f"'{path}' is not a file that is there: check the path.")
         size = path.stat().st_size

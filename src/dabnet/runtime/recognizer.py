@@ -99,10 +99,10 @@ class Recognizer:
         >>> [len(answer) for answer in answers]
         [1, 1, 1]
         """
-        if top < 1:
-            raise InputError(f"an answer has at least one label: top must be 1 or more, not {top}.")
+        if not hasattr(top, "__index__") or top < 1:
+            raise InputError(f"an answer has at least one label: top must be 1 or more, not {top!r}.")
         several = _is_several(sketch)
-        batch = Batch()
+        top, batch = int(top), Batch()
         for number, drawing in enumerate(sketch if several else [sketch]):
             batch.add(str(number), drawing)
         answers = list(self.answer(batch, top).values())
@@ -125,9 +125,11 @@ class Recognizer:
             answers += [self.rank(row, top) for row in chances]
         return answers
 
-    def show(self, sketches: Sequence[Sketch]) -> NDArray[np.float32]:
-        """Draw sketches as the network sees them, (N, channels, height, width)."""
-        return show_batch(sketches, self.raster)
+    def show(self, sketches: Sequence[Any]) -> NDArray[np.float32]:
+        """Draw sketches, whatever `read_sketch` takes, as the network sees them, (N, channels, height, width)."""
+        from dabnet.sketches.read import read_sketch  # which strokes do without
+
+        return show_batch([read_sketch(sketch) for sketch in sketches], self.raster)
 
     def run(
         self, x: NDArray[np.float32], *, time_limit: float | None = None, cancel: Cancel | None = None

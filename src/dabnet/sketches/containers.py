@@ -42,6 +42,21 @@ class Container(NamedTuple):
     """What to divide width and height by as it is decoded."""
 
 
+OTHERS = {
+    b"ftyphei": "a HEIC photograph, which phones can also save as JPEG",
+    b"ftypmif1": "a HEIF photograph, which phones can also save as JPEG",
+    b"ftypavif": "an AVIF picture",
+    b"%PDF": "a PDF document",
+    b"8BPS": "a Photoshop document",
+}
+"""What people have, and what is not read, by what is in the first bytes."""
+
+
+def _name_other(data: bytes) -> str:
+    known = next((name for mark, name in OTHERS.items() if mark in data[:12]), None)
+    return f"this is {known}, and cannot be read" if known else "this is not a picture that can be read"
+
+
 def open_container(data: bytes, max_pixels: int) -> Container:
     """Check and strip the bytes of a PNG, JPEG, WebP, GIF, BMP or TIFF file."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -58,7 +73,7 @@ def open_container(data: bytes, max_pixels: int) -> Container:
         tags = _tiff_tags(data)
         found = Container("TIFF", data, tags.get(0x0100, 0), tags.get(0x0101, 0))
     else:
-        raise InputError("this is not a picture that can be read: give a PNG, JPEG, WebP, GIF, BMP or TIFF file.")
+        raise InputError(f"{_name_other(data)}: give a PNG, JPEG, WebP, GIF, BMP or TIFF file.")
     check_pixels(-(-found.width // found.scale), -(-found.height // found.scale), max_pixels)
     return found
 

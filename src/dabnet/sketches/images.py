@@ -62,12 +62,13 @@ def sketch_from_array(array: NDArray[Any], is_clean: bool = False) -> Sketch:
         array = array * np.uint8(255)
     elif np.issubdtype(array.dtype, np.floating):
         if not ((array >= 0) & (array <= 1)).all():  # false for NaN too
-            raise InputError("an image of floats must hold numbers from 0 to 1.")
+            raise InputError("an image of floats must hold numbers from 0 to 1: divide those from 0 to 255 by 255.")
         array = np.rint(array * 255).astype(np.uint8)
     elif array.dtype == np.uint16:
         array = (array >> 8).astype(np.uint8)
     elif array.dtype != np.uint8:
-        raise InputError(f"an image must be bool, uint8, uint16 or floats, not {array.dtype}.")
+        hint = "convert it with .astype(np.uint8)"
+        raise InputError(f"an image must be bool, uint8, uint16 or floats, not {array.dtype}: {hint}.")
     return sketch_from_picture(Image.fromarray(np.ascontiguousarray(array)), is_clean=is_clean)
 
 
@@ -85,7 +86,9 @@ def read_thumbnail(path: str | PathLike[str], side: int) -> Image.Image | None:
 def _to_pixels(picture: Image.Image) -> NDArray[np.uint8]:
     """Return (height, width, channels): grey, colour, or colour with alpha."""
     if picture.mode.startswith("I;16"):
-        return np.ascontiguousarray((np.asarray(picture) >> 8).astype(np.uint8)[..., None])
+        deep = np.asarray(picture)
+        shift = 8 if int(deep.max()) > 255 else 0  # some programs write 8 bits into 16
+        return np.ascontiguousarray((deep >> shift).astype(np.uint8)[..., None])
     if picture.mode in ("I", "F"):  # of no fixed range: take what is there
         values = np.asarray(picture, dtype=np.float64)
         low, high = float(np.nanmin(values)), float(np.nanmax(values))

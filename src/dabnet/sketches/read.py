@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image | Sequence[ArrayLike] | Any) -> Sketch:
     """Take a drawing in whatever form it comes.
 
-    A path or the bytes of a PNG, JPEG, WebP, GIF, BMP, TIFF, SVG or JSON file; a Pillow image; an array (height, width)
-    or (height, width, channels); strokes, each a list of (x, y). Pictures may be photographs. JSON holds strokes as
-    `[[[x, y], ...], ...]`, an object with these as its `strokes`, or a Quick, Draw! object.
+    A path, an open file or the bytes of a PNG, JPEG, WebP, GIF, BMP, TIFF, SVG or JSON file; a Pillow image; an array
+    (height, width) or (height, width, channels); strokes, each a list of (x, y). Pictures may be photographs. JSON, or
+    what was parsed from it, holds strokes as `[[[x, y], ...], ...]`, an object with these as its `strokes`, or a Quick,
+    Draw! object.
 
     >>> read_sketch([[(10, 10), (90, 50)], [(40, 80)]])
     Sketch(2 strokes, 3 points)
@@ -38,8 +40,12 @@ def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image |
         return drawing
     if isinstance(drawing, str | os.PathLike):
         return _read_file(Path(drawing))
-    if isinstance(drawing, bytes):
-        return _read_bytes(drawing)
+    if isinstance(drawing, bytes | bytearray | memoryview):
+        return _read_bytes(bytes(drawing))
+    if isinstance(drawing, io.BufferedIOBase | io.RawIOBase):
+        return _read_open(drawing)
+    if isinstance(drawing, dict):
+        return sketch_from_json(drawing)
     if isinstance(drawing, Image.Image):
         return sketch_from_picture(drawing)
     if isinstance(drawing, np.ndarray) and drawing.dtype != np.object_:
@@ -51,13 +57,19 @@ def read_sketch(drawing: Sketch | str | os.PathLike[str] | bytes | Image.Image |
     )
 
 
+def _read_open(file: io.BufferedIOBase | io.RawIOBase) -> Sketch:
+    data = file.read(MAX_FILE_BYTES + 1) or b""  # its size may be anything: it may be a pipe, or grow
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"the file has more than {MAX_FILE_BYTES:,} bytes: make it smaller first.")
+    return _read_bytes(data)
+
+
 def _read_file(path: Path) -> Sketch:
+    if str(path).startswith(("http:/", "https:/")):
+        raise InputError(f"'{path}' is an address, and nothing is fetched: download it first.")
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)  # its size may be anything: it may be a pipe, or grow
-        if len(data) > MAX_FILE_BYTES:
-            raise InputError(f"the file has more than {MAX_FILE_BYTES:,} bytes: make it smaller first.")
-        return _read_bytes(data)
+            return _read_open(file)
     except OSError as problem:
         raise InputError(f"cannot read '{path}' ({problem.strerror}): check the path.") from None
     except InputError as error:

@@ -129,6 +129,8 @@ class Sketch:
 def _stroke(number: int, stroke: Any, room: int) -> NDArray[np.float64]:
     """Make an array (points, 2) of a stroke of at most `room` points."""
     wrong = f"stroke {number} is not a list of points: write it as [[x, y], [x, y], ...]."
+    if _is_point(stroke):
+        raise InputError(f"{wrong} Points alone are no strokes: put a list around them, even if there is one stroke.")
     if isinstance(stroke, str | bytes | dict):
         raise InputError(wrong)
     if isinstance(stroke, list | tuple):
