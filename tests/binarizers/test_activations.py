@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dabnet.binarizers import sign
-from dabnet.binarizers.activations import RSign, _sign
+from dabnet.binarizers.activations import RSign, WholeNumbers, _round, _sign
 from dabnet.binarizers.choices import SignGradient
 from dabnet.errors import InputError
 
@@ -62,6 +62,60 @@ def test_rsign_learns_where_to_divide_a_channel() -> None:
         loss.backward()
         optimizer.step()
     torch.testing.assert_close(quantize.threshold.detach(), middles, atol=0.1, rtol=0)
+
+
+@given(
+    numbers=st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=30),
+    bits=st.sampled_from([4, 8]),
+    signed=st.booleans(),
+    step=st.floats(0.01, 2),
+)
+def test_whole_numbers_and_their_gradients_are_the_formulas(
+    numbers: list[float], bits: int, signed: bool, step: float
+) -> None:
+    quantize = WholeNumbers(bits, signed=signed)
+    quantize.set_step(step)
+    s, low, high = float(quantize.step.detach()), quantize.low, quantize.high
+    assert (low, high) == ((-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1))
+    x, g = torch.tensor(numbers, requires_grad=True), torch.arange(1.0, len(numbers) + 1)
+    y = quantize(x)
+    scaled = x.detach() * (1 / quantize.step.detach())
+    whole = scaled.clamp(low, high).round()
+    assert torch.equal(quantize.round(x), whole)
+    assert torch.equal(y, whole * quantize.step.detach())
+    y.backward(g)
+    is_inside = (scaled >= low) & (scaled <= high)
+    torch.testing.assert_close(x.grad, torch.where(is_inside, g, 0.0))
+    slope = torch.where(is_inside, whole - scaled, whole)
+    expected = (g * slope).sum() / (len(numbers) * high) ** 0.5
+    assert quantize.log_step.grad is not None
+    rounding = 1e-6 * s * float((g * (whole.abs() + 1)).sum())
+    torch.testing.assert_close(quantize.log_step.grad, expected * s, atol=rounding, rtol=1e-4)
+
+
+def test_a_step_is_learned_that_rounds_with_less_error() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(4096).relu()
+    quantize = WholeNumbers(4)
+    quantize.set_step(1.0)
+    optimizer = torch.optim.Adam(quantize.parameters(), lr=0.02)
+
+    @torch.no_grad()
+    def error() -> float:
+        return float((quantize(x) - x).square().mean())
+
+    first = error()
+    for _ in range(200):
+        optimizer.zero_grad()
+        (quantize(x) - x).square().mean().backward()
+        optimizer.step()
+    assert 0.1 < float(quantize.step.detach()) < 0.3
+    assert error() < first / 10
+
+
+def test_rounding_passes_torchs_own_checks() -> None:
+    x = torch.randn(2, 3).requires_grad_()
+    assert set(torch.library.opcheck(_round, (x,)).values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("gradient", get_args(SignGradient))

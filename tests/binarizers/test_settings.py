@@ -51,8 +51,7 @@ def test_changes_by_name_keep_the_rest() -> None:
     ("settings", "sentence"),
     [
         ({"weights": "dabs"}, "the layer's weights must be one of real, dab, xnor, bnn, not 'dabs'. Did you mean"),
-        ({"activations": "int8"}, "activations='int8' is not available yet: choose real or sign."),
-        ({"activations": "int4"}, "activations='int4' is not available yet: choose real or sign."),
+        ({"weights": "real", "activations": "int4"}, "activations='int4' is for one-bit weights: choose weights dab"),
         ({"threshold": "learnt"}, "the layer's threshold must be zero or learned, not 'learnt'. Did you mean"),
         ({"weights": "bnn", "gradient": "paper"}, "method 'bnn' has no 'paper' gradient: choose one of ste."),
         ({"weights": "xnor", "max_k_step": 0.1}, "only 'dab' has a K that moves"),

@@ -6,14 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dabnet
 from dabnet.cli import main
+from dabnet.errors import InputError
+from dabnet.exporting.lower import lower
+from dabnet.exporting.quantize import quantize_activations
 from dabnet.packed import read_model, to_bytes
 from dabnet.packed.model import Model
+from dabnet.packed.nodes import Quantize
 from dabnet.runtime import Session
 from dabnet.sketches.raster import show_batch
 from dabnet.sketches.store import SketchSet
 from dabnet.training.calibrate import fit_temperature
 from dabnet.training.data import divide
+from dabnet.training.run import open_run
 
 from .test_evaluate import RECIPE, main_quietly
 from .test_evaluate import run as run
@@ -137,3 +143,25 @@ def test_bad_input_gets_one_sentence(run: Path, capsys: pytest.CaptureFixture[st
         error = capsys.readouterr().err
         assert words in error
         assert "Traceback" not in error
+
+
+def test_a_network_of_real_activations_gets_whole_numbers_that_suit_its_sketches(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    binary = dabnet.build("resnet18", 2, weights="dab", activations="real", width=0.125, input_size=32)
+    real = lower(binary.eval(), (1, 32, 32)).model
+    sketches = SketchSet(open_run(run).data)
+    x = show_batch(sketches.read(range(20)), RECIPE.raster)
+    expected = Session(real).run(x)
+    for activations, share in (("int8", 0.02), ("int4", 0.5)):
+        rounded = quantize_activations(real, activations, x)  # type: ignore[arg-type]  # of the loop
+        assert sum(isinstance(node, Quantize) for node in rounded.nodes) > 10
+        assert np.abs(Session(rounded).run(x) - expected).max() < share * np.abs(expected).max()
+        assert np.array_equal(Session(rounded).run(x), Session(to_bytes(rounded)).run(x))
+    with pytest.raises(InputError, match="'int8' has nothing to round"):
+        quantize_activations(rounded, "int8", x)
+    for options in (["--activations", "int8"], ["--data", str(open_run(run).data)]):
+        with pytest.raises(SystemExit) as ended:
+            main(["export", str(run), *options])
+        assert ended.value.code == 2
+        assert "--activations and --data go together" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_other_settings_are_set_by_name(capsys: pytest.CaptureFixture[str]) -> N
     ("options", "sentence"),
     [
         (["--precision", "fbin", "--weights", "dab"], "what is binary is given twice"),
-        (["--activations", "int8"], "activations='int8' is not available yet: choose real or sign."),
+        (["--weights", "real", "--activations", "int8"], "activations='int8' is for one-bit weights"),
         (["--set", "widht=2"], "'resnet18' has no setting 'widht'. Did you mean 'width'?"),
         (["--set", "nonlinearity"], "write --set KEY=VALUE"),
     ],

@@ -72,6 +72,16 @@ def test_each_network_answers_as_torch_does(name: str, size: int, precision: Any
     assert_same(net, x)
 
 
+@pytest.mark.parametrize(("name", "size"), [("sketch_a_net", 81), ("resnet18", 32), ("googlenet", 32)])
+@pytest.mark.parametrize("activations", ["int8", "int4"])
+def test_so_does_each_network_of_whole_numbers(name: str, size: int, activations: Any) -> None:
+    torch.manual_seed(0)
+    x = drawings(30, size)
+    changes: dict[str, Any] = {"nonlinearity": "prelu"} if name == "googlenet" else {}
+    kind: dict[str, Any] = {"weights": "dab", "activations": activations, "width": 0.125, "input_size": size}
+    assert_same(unsettle(dabnet.build(name, 20, **kind, **changes), x), x)
+
+
 LEARNED: dict[str, Any] = {"threshold": "learned", "nonlinearity": "rprelu"}
 
 

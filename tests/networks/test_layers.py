@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from dabnet import binarize_, export
-from dabnet.binarizers import Sign, sign
+from dabnet.binarizers import Sign, WholeNumbers, sign
 from dabnet.binarizers.choices import Method
 from dabnet.errors import InputError, NonFiniteError
 from dabnet.networks.activations import RPReLU
@@ -326,7 +326,7 @@ def test_a_nan_in_a_layer_is_named() -> None:
     [
         ({"precision": "fprec"}, "'fprec' is not a precision of a binary layer: choose one of wbin, fbin"),
         ({"weights": "real", "activations": "real"}, "or other weights or activations than real"),
-        ({"activations": "int4"}, "activations='int4' is not available yet: choose real or sign"),
+        ({"activations": "int4", "pad_value": 1}, "pad_value=1 is for signs"),
         ({"threshold": "learned", "norm": True}, "whose shift already is a learned threshold"),
         ({"tresholds": "learned"}, "a binary layer has no setting 'tresholds'. Did you mean 'threshold'?"),
         ({"method": "bnn", "gradient": "exact"}, "method 'bnn' has no 'exact' gradient"),
@@ -341,3 +341,25 @@ def test_a_nan_in_a_layer_is_named() -> None:
 def test_bad_settings_get_their_sentence(settings_: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         BinaryConv2d(2, 2, 3, **settings_)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("activations", ["int8", "int4"])
+def test_whole_numbers_give_the_same_in_eval_mode_as_while_training(activations: Any, signed: bool) -> None:
+    """There the sums are integers; the gradients are the same, too."""
+    torch.manual_seed(0)
+    kind: dict[str, Any] = {"activations": activations, "signed": signed}
+    layers = [BinaryConv2d(6, 4, 3, padding=1, groups=2, bias=True, **kind), BinaryLinear(6, 4, **kind)]
+    for layer, shape in zip(layers, [(2, 6, 5, 5), (7, 6)], strict=True):
+        found = []
+        for training in (True, False):
+            x = 3 * torch.randn(shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
+            x.retain_grad()
+            layer.zero_grad()
+            y = layer.train(training)(x)
+            y.square().sum().backward()
+            found.append((y.detach(), x.grad, layer.weight.grad))
+        for mine, theirs in zip(*found, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+        assert isinstance(layer.quantize_input, WholeNumbers)
+        assert (layer.quantize_input.low < 0) == signed

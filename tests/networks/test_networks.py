@@ -326,7 +326,8 @@ def test_a_network_is_real_but_for_the_axis_that_is_given() -> None:
     assert settings() == settings(method="xnor") == ("real", "real")
     assert settings(weights="xnor") == ("xnor", "real")
     assert settings(activations="sign") == ("real", "sign")
-    with pytest.raises(InputError, match="activations='int8' is not available yet"):
+    assert settings(weights="dab", activations="int4") == ("dab", "int4")
+    with pytest.raises(InputError, match="activations='int8' is for one-bit weights"):
         settings(activations="int8")
 
 
@@ -431,11 +432,16 @@ def test_networks_copy_trace_and_run_channels_last(kind: str, precision: Precisi
 
 
 @every_kind
-@pytest.mark.parametrize("changes", [{}, {"threshold": "learned", "nonlinearity": "rprelu"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"threshold": "learned", "nonlinearity": "rprelu"}, {"activations": "int4"}, {"activations": "int8"}],
+)
 def test_networks_compile_without_a_graph_break(kind: str, changes: dict[str, Any]) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
-    net = tiny(kind, "fbin", **changes)
+    size = 81 if kind == "sketch_a_net" else 32
+    kept = {"classes": 5, "width": 0.125, "input_size": size, "weights": "dab", "activations": "sign", **KINDS[kind]}
+    net = build(**(kept | changes))
     compiled = torch.compile(net, fullgraph=True, backend="eager")  # raises where the graph would break
     assert compiled(sketches(net)).shape == (4, 5)
 

@@ -9,16 +9,28 @@ from dabnet import _lazy
 from dabnet.binarizers.split import Split, optimal_split
 
 if TYPE_CHECKING:
-    from dabnet.binarizers.activations import RSign, Sign, sign
+    from dabnet.binarizers.activations import RSign, Sign, WholeNumbers, sign
     from dabnet.binarizers.settings import BinarySettings
     from dabnet.binarizers.weights import TwoValues, binarize, two_values
 
-__all__ = ["BinarySettings", "RSign", "Sign", "Split", "TwoValues", "binarize", "optimal_split", "sign", "two_values"]
+__all__ = [
+    "BinarySettings",
+    "RSign",
+    "Sign",
+    "Split",
+    "TwoValues",
+    "WholeNumbers",
+    "binarize",
+    "optimal_split",
+    "sign",
+    "two_values",
+]
 
 __getattr__ = _lazy.attributes(
     __name__,
     {
         "BinarySettings": "dabnet.binarizers.settings",
+        "WholeNumbers": "dabnet.binarizers.activations",
         "RSign": "dabnet.binarizers.activations",
         "Sign": "dabnet.binarizers.activations",
         "TwoValues": "dabnet.binarizers.weights",

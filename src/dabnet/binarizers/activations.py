@@ -1,4 +1,4 @@
-"""One-bit activations: `sign`, which is never 0, and what stands for its gradient.
+"""Activations of few bits: their signs, never 0, or whole numbers of 4 or 8 bits; and what stands for the gradient.
 
     forward:   sign(x) = +1 where x >= 0, -1 elsewhere
                RSign:  sign(x - t), with one t per channel that is learned    (ReActNet)
@@ -6,11 +6,19 @@
                "approx"    dC/dx = dC/dy * (2 - 2|x|) where |x| < 1    (Bi-Real Net's piecewise polynomial)
                RSign:  the same of x - t; and dC/dt = -sum of dC/dx over the channel
 
-`sign` is a custom operator, so `torch.compile` keeps it in the graph.
+    whole numbers, from low to high, in steps of a size s that is learned    (LSQ, Esser et al., 2020)
+
+    forward:   n = round(min(max(x / s, low), high)),  y = s n
+    backward:  dC/dx = dC/dy where low <= x / s <= high, else 0
+               dC/ds = g sum(dC/dy d), with d = n - x / s there, and low or high elsewhere;
+               g = 1 / sqrt(count(x) high) makes its steps as large as those of weights
+
+Both are custom operators, so `torch.compile` keeps them in the graph.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
 import torch
@@ -77,6 +85,59 @@ class RSign(Sign):
         return f"{len(self.threshold)}, {super().extra_repr()}"
 
 
+class WholeNumbers(nn.Module):
+    """Rounds a layer's inputs to whole numbers, in steps of a size that is learned.
+
+    Of 4 bits they go from 0 to 15, of 8 bits from 0 to 255: what comes out of a ReLU is never negative. With `signed`
+    half of them are below 0. The first step is for numbers up to 4, as norms make them.
+
+    >>> quantize = WholeNumbers(4); quantize.low, quantize.high
+    (0, 15)
+    >>> quantize.round(torch.tensor([-1.0, 0.1, 0.2, 2.0, 9.0])).tolist()
+    [0.0, 0.0, 1.0, 8.0, 15.0]
+    """
+
+    FIRST_RANGE = 4.0
+
+    def __init__(self, bits: int, *, signed: bool = False, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.low = -(2 ** (bits - 1)) if signed else 0
+        self.high = 2**bits - 1 + self.low
+        # Its logarithm is what is learned, so that a step stays above 0.
+        first = math.log(self.FIRST_RANGE / self.high)
+        self.log_step = nn.Parameter(torch.tensor(first, device=device, dtype=dtype))
+
+    @property
+    def step(self) -> Tensor:
+        """s, above 0, with gradients for what is learned."""
+        return self.log_step.exp()
+
+    @torch.no_grad()
+    def set_step(self, step: float) -> None:
+        """Go on from another step, such as one that suits the numbers that come in."""
+        self.log_step.fill_(math.log(step))
+
+    def round(self, x: Tensor) -> Tensor:
+        """Any shape -> the whole numbers n, of the same shape and type."""
+        return self._round(x, self.step)
+
+    def _round(self, x: Tensor, step: Tensor) -> Tensor:
+        # A product, as in the runtime, and not a quotient, which is rounded otherwise.
+        whole: Tensor = _round((x * step.reciprocal()).clamp(self.low, self.high))
+        return whole
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape -> the same shape, s n."""
+        step = self.step
+        share = 1 / math.sqrt(max(x.numel(), 1) * self.high)
+        step = step.detach() + (step - step.detach()) * share  # the same number, with a smaller gradient
+        return self._round(x, step) * step
+
+    def extra_repr(self) -> str:
+        """Tell the range."""
+        return f"{self.low} to {self.high}"
+
+
 def input_quantizer(
     activations: Activations,
     gradient: SignGradient,
@@ -84,12 +145,18 @@ def input_quantizer(
     channels: int,
     *,
     dims: int,
+    signed: bool = False,
     device: Any = None,
     dtype: Any = None,
 ) -> nn.Module | None:
-    """Return what makes a layer's inputs binary; None where they stay real."""
-    if activations != "sign":
+    """Return what makes signs or whole numbers of a layer's inputs; None where they stay real.
+
+    With `signed`, inputs may be below 0.
+    """
+    if activations == "real":
         return None
+    if activations != "sign":
+        return WholeNumbers(8 if activations == "int8" else 4, signed=signed, device=device, dtype=dtype)
     if threshold == "learned":
         return RSign(channels, gradient, dims=dims, device=device, dtype=dtype)
     return Sign(gradient)
@@ -118,3 +185,20 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
 
 
 _sign.register_autograd(_backward, setup_context=_remember)
+
+
+@torch.library.custom_op("dabnet::round", mutates_args=())
+def _round(x: Tensor) -> Tensor:
+    return torch.round(x)
+
+
+@_round.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _hand_on(ctx: Any, grad: Tensor) -> Tensor:
+    return grad
+
+
+_round.register_autograd(_hand_on)

@@ -50,7 +50,8 @@ class BinarySettings:
     weights: Weights = "dab"
     """real, or how a filter's two values are found: dab, xnor or bnn."""
     activations: Activations = "sign"
-    """What the layer takes: real numbers or their signs; int8 and int4 are to come."""
+    """What the layer takes: real numbers, whole numbers of 8 or 4 bits in steps of a learned size (int8, int4), or
+    signs."""
     gradient: WeightGradient | None = None
     """The gradient of binary weights: paper, exact or ste; left out, the paper's."""
     input_gradient: SignGradient = "clipped"
@@ -67,8 +68,11 @@ class BinarySettings:
 
     def __post_init__(self) -> None:
         check_settings(self.OWNER, self)
-        if self.activations in ("int8", "int4"):
-            raise InputError(f"activations='{self.activations}' is not available yet: choose real or sign.")
+        if self.has_whole_numbers and self.weights == "real":
+            raise InputError(
+                f"activations='{self.activations}' is for one-bit weights: choose weights dab, xnor or bnn, or real "
+                "activations."
+            )
         if self.weights != "real" and self.gradient is not None:
             check_gradient(self.weights, self.gradient)
         if self.max_k_step is not None and self.weights not in ("real", "dab"):
@@ -81,6 +85,11 @@ class BinarySettings:
     def has_signs(self) -> bool:
         """Whether the layer's inputs are signs."""
         return self.activations == "sign"
+
+    @property
+    def has_whole_numbers(self) -> bool:
+        """Whether the layer's inputs are whole numbers."""
+        return self.activations in ("int8", "int4")
 
     @property
     def precision(self) -> Precision | None:

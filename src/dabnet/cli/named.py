@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Weights = Annotated[
     str | None, typer.Option(help="Of a network given by name: real, dab, xnor or bnn; dab if left out.")
 ]
-Activations = Annotated[str | None, typer.Option(help="Of a network given by name: real or sign; sign if left out.")]
+Activations = Annotated[
+    str | None, typer.Option(help="Of a network given by name: real, int8, int4 or sign; sign if left out.")
+]
 Precision = Annotated[
     str | None,
     typer.Option(help="The paper's word for weights and activations, instead of these: fprec, wbin or fbin."),

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from dabnet.binarizers.activations import RSign, Sign
+from dabnet.binarizers.activations import RSign, Sign, WholeNumbers
 from dabnet.errors import UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
 from dabnet.networks.activations import RPReLU
@@ -27,9 +27,9 @@ from dabnet.packed.nodes import Node
 Floats = NDArray[np.float64]
 
 
-Part = Literal["output", "sign", "shifted", "bent"]
-"""What a node of torch's graph returns, or a value inside it: the signs that a binary layer takes; in an RPReLU the
-input of its PReLU (`shifted`), and what that makes of it (`bent`)."""
+Part = Literal["output", "input", "shifted", "bent"]
+"""What a node of torch's graph returns, or a value inside it: what a binary layer makes of its input, signs or whole
+numbers; in an RPReLU the input of its PReLU (`shifted`), and what that makes of it (`bent`)."""
 
 
 class Origin(NamedTuple):
@@ -202,8 +202,14 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         raise walk.unsupported(node, "multiplies signs by real weights")
     if layer.has_signs:
         before = NodeDraft(
-            nodes.Sign, [before], Origin(node.name, "sign"), name, thresholds=_thresholds(walk, node, layer)
+            nodes.Sign, [before], Origin(node.name, "input"), name, thresholds=_thresholds(walk, node, layer)
         )
+    step = 1.0
+    if isinstance(layer.quantize_input, WholeNumbers):
+        quantize, in_float32 = layer.quantize_input, layer.quantize_input.step.detach()
+        step = float(in_float32)
+        whole = {"scale": float(in_float32.reciprocal()), "low": quantize.low, "high": quantize.high}
+        before = NodeDraft(nodes.Quantize, [before], Origin(node.name, "input"), name, whole)
     mask, alpha, beta = layer.two_values()
     signs = mask.reshape(layer.weight.shape).cpu().numpy()
     if isinstance(layer, BinaryConv2d):
@@ -215,7 +221,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
     else:
         _check_flat(walk, node)
         settings = {}
-    offset = _numpy((alpha + beta) / 2).reshape(-1)
+    offset = step * _numpy((alpha + beta) / 2).reshape(-1)
     return NodeDraft(
         nodes.Conv,
         [before],
@@ -223,7 +229,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         name,
         {"filters": len(signs), **settings},
         {
-            "scale": _numpy((alpha - beta) / 2).reshape(-1),
+            "scale": step * _numpy((alpha - beta) / 2).reshape(-1),
             **({"offset": offset} if offset.any() else {}),
             **_bias(cast("BinaryConv2d | BinaryLinear", layer)),
         },

@@ -1,7 +1,8 @@
 """Does a packed model answer as its network does? Layer by layer on the same inputs, and from end to end.
 
 Sums of real numbers are rounded in another order by torch than by the runtime. So a number may lie on one side of a
-sign's threshold in one of them and on the other side in the other; that bit flips, and the flip may spread. A layer
+sign's threshold in one of them and on the other side in the other; that bit flips, and the flip may spread. Whole
+numbers have a threshold at every half, and one that changes is counted as a flip, too. A layer
 alone, on torch's own inputs, may flip a bit only where the number is within rounding of its threshold; and where the
 whole network disagrees about a sketch, the first bit that flipped tells why.
 """
@@ -9,9 +10,9 @@ whole network disagrees about a sketch, the first bit that flipped tells why.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from dabnet.networks.mode import evaluating
 from dabnet.packed.file import read_model
 from dabnet.packed.int8 import LARGEST
 from dabnet.packed.model import Model
-from dabnet.packed.nodes import Add, Concat, Conv, Node, Sign
+from dabnet.packed.nodes import Add, Concat, Conv, Node, Quantize, Sign
 from dabnet.runtime import Session, reference
 
 ROUNDING = 1e-5
@@ -48,7 +49,7 @@ class LayerCheck:
     """The largest difference of real numbers, as a share of the value's largest number, before or after the bias: a sum
     is rounded before a bias can cancel it."""
     signs: int = 0
-    """How many bits were compared."""
+    """How many bits or whole numbers were compared."""
     flips: int = 0
     """How many of them differ."""
     flips_beyond: int = 0
@@ -195,9 +196,9 @@ class _Recorder(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
-        if isinstance(layer, BinaryLayer) and layer.has_signs:
+        if isinstance(layer, BinaryLayer) and layer.quantize_input is not None:
             (x,), _ = self.fetch_args_kwargs_from_env(n)
-            self.found[Origin(n.name, "sign")] = layer._binary_input(x).cpu().numpy()
+            self.found[Origin(n.name, "input")] = layer.integer_input(x)[0].cpu().numpy()
         if isinstance(layer, RPReLU):
             (x,), _ = self.fetch_args_kwargs_from_env(n)
             shifted, bent = layer.shift(x), layer.bend(layer.shift(x))
@@ -237,7 +238,7 @@ class _NodeCheck:
             exact = reference.compute(self.node, given.transpose(0, 2, 3, 1))
             expected = exact.transpose(0, 3, 1, 2).reshape(len(given), -1)
         found = self._session.run(np.ascontiguousarray(given))
-        if not isinstance(self.node, Sign):
+        if not isinstance(self.node, Sign | Quantize):
             largest = max(float(np.abs(expected).max(initial=0)), self._before_bias(values[self.output]), 1e-30)
             self.result.error = max(self.result.error, float(np.abs(found - expected).max(initial=0)) / largest)
             return
@@ -261,17 +262,29 @@ def _rounding_error(node: Conv, network: Node) -> float:
     return 0.0 if float(off.max()) <= 0.5 + ROUNDING * LARGEST else float("inf")
 
 
-def _distance(node: Sign, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how far numbers before a sign are from its threshold, relatively."""
+def _nearest_threshold(node: Sign | Quantize, x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the threshold nearest to each number: where its sign changes, or which whole number it becomes."""
+    if isinstance(node, Quantize):
+        scale = np.float64(np.float32(node.scale))
+        halves: NDArray[np.float64] = np.floor(np.clip(scale * x, node.low, node.high - 1)) + 0.5
+        return halves / scale
     at = np.zeros(x.shape[1]) if node.threshold is None else node.threshold.astype(np.float64)
-    at = at[:, None, None]
+    return np.broadcast_to(at[:, None, None], x.shape)
+
+
+def _distance(node: Sign | Quantize, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how far numbers are from the nearest threshold, relatively."""
+    at = _nearest_threshold(node, x)
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = np.abs(x - at) / np.maximum(np.abs(x), np.abs(at))
     return np.where(np.isfinite(at), np.nan_to_num(distance), np.inf).astype(np.float32)
 
 
 def _alone(model: Model, at: int) -> Model:
-    """Return a model of one node, which takes all its inputs' channels one after the other, signs as -1 and +1."""
+    """Return a model of one node, which takes all its inputs' channels one after the other.
+
+    It takes signs as -1 and +1, and whole numbers as they are.
+    """
     node = model.nodes[at]
     shapes = [model.shapes[i] for i in node.inputs]
     channels = sum(shape.channels for shape in shapes)
@@ -279,6 +292,9 @@ def _alone(model: Model, at: int) -> Model:
     nodes: list[Node] = []
     if shapes[0].is_signs:
         nodes.append(Sign(inputs=(0,)))
+    elif not shapes[0].is_real:
+        quantize = cast("Quantize", model.nodes[node.inputs[0] - 1])
+        nodes.append(replace(quantize, inputs=(0,), scale=1.0))
     elif isinstance(node, Add | Concat):
         # Convolutions that pick the channels of each input, exactly.
         identity, start = np.eye(channels, dtype=np.float32), 0
@@ -292,9 +308,9 @@ def _alone(model: Model, at: int) -> Model:
 
 
 class _Probe(NamedTuple):
-    """The part of a model up to a sign."""
+    """The part of a model up to a sign or a quantize."""
 
-    node: Sign
+    node: Sign | Quantize
     origin: Origin
     before: Origin
     session: Session
@@ -310,7 +326,7 @@ class _Probes:
     def explain(self, item: Disagreement, x: NDArray[np.float32], values: Values, logits: NDArray[np.float32]) -> None:
         """Say why the two disagree about a sketch."""
         for at, node in enumerate(self._model.nodes):
-            if not isinstance(node, Sign):
+            if not isinstance(node, Sign | Quantize):
                 continue
             probe = self._probe(at, node)
             expected = values[probe.origin]
@@ -318,15 +334,14 @@ class _Probes:
             if not flipped.any():
                 continue
             before = values[probe.before]
-            at_threshold = np.zeros(before.shape[1]) if node.threshold is None else node.threshold
             largest = np.maximum(np.abs(before).max(axis=(2, 3), keepdims=True), 1e-30)
-            distance = np.abs(before - at_threshold[:, None, None]) / largest
+            distance = np.abs(before - _nearest_threshold(node, before)) / largest
             item.layer, item.flips, item.distance = node.name, int(flipped.sum()), float(distance[flipped].max())
             return
         gap = float(logits[item.torch_class] - logits[item.packed_class])
         item.distance = gap / max(float(np.abs(logits).max()), 1e-30)
 
-    def _probe(self, at: int, node: Sign) -> _Probe:
+    def _probe(self, at: int, node: Sign | Quantize) -> _Probe:
         if at not in self._made:
             session = Session(self._model.part(at + 1))
             self._made[at] = _Probe(node, self._origins[at + 1], self._origins[node.inputs[0]], session)

@@ -1,9 +1,9 @@
 """What the three networks are built of: one unit of convolution, norm and ReLU for all weights and activations.
 
-For real activations the order is convolution -> batch norm -> ReLU. For signs it is XNOR-Net's, batch norm -> sign ->
-convolution -> ReLU: what comes out of a ReLU is never negative, and its sign says nothing until a norm centred it.
-Where the sign's threshold is learned, it does that instead, and the order is ReActNet's: sign -> convolution -> batch
-norm -> PReLU, without a ReLU anywhere.
+For real activations and whole numbers the order is convolution -> batch norm -> ReLU. For signs it is XNOR-Net's,
+batch norm -> sign -> convolution -> ReLU: what comes out of a ReLU is never negative, and its sign says nothing until a
+norm centred it. Where the sign's threshold is learned, it does that instead, and the order is ReActNet's: sign ->
+convolution -> batch norm -> PReLU, without a ReLU anywhere.
 """
 
 from __future__ import annotations
@@ -90,7 +90,16 @@ def unit(
     if dropout and not settings.has_signs:
         parts["dropout"] = nn.Dropout(dropout)
     if settings.has_signs or settings.weights != "real":
-        parts["conv"] = BinaryConv2d(inputs, filters, kernel, stride, padding, norm=norm_first, settings=settings.layer)
+        parts["conv"] = BinaryConv2d(
+            inputs,
+            filters,
+            kernel,
+            stride,
+            padding,
+            norm=norm_first,
+            signed=settings.signed,
+            settings=settings.layer,
+        )
     else:
         parts["conv"] = nn.Conv2d(inputs, filters, kernel, stride, padding, bias=False)
     if not norm_first:
@@ -131,6 +140,7 @@ def head(settings: NetworkSettings, features: int, *, dropout: float = 0.0) -> n
         settings.classes,
         bias=not scaled,
         norm=signs and not settings.learns_thresholds,
+        signed=settings.signed,
         settings=settings.layer,
     )
     if scaled:

@@ -41,7 +41,7 @@ def build(
         precision: the paper's word for weights and activations, instead of these: "fprec", "wbin" or "fbin".
         method: the paper's word for how weights are binary: "dab", "xnor" or "bnn".
         weights: "real", or how a filter's two values are found, "dab", "xnor" or "bnn"; real if left out.
-        activations: what layers take, "real" or "sign"; real if left out.
+        activations: what layers take, "real", "int8", "int4" or "sign"; real if left out.
         input_size: H and W; the paper's if left out, 225 for Sketch-A-Net and 224 for the others.
         options: everything else that `dabnet.networks.settings.NetworkOptions` has and explains: `width`, `shortcuts`,
             `real_last`, `nonlinearity`, `gradient`, `input_gradient`, `threshold`, `max_k_step`, `binary_start`.

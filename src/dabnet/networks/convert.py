@@ -40,6 +40,7 @@ def binarize_(
     keep_first: bool = True,
     pad_value: int = 0,
     norm: bool | None = None,
+    signed: bool = False,
     **settings: Any,
 ) -> Converted:
     """Make the convolutions and linear layers of a network binary, in place; return the names of those that became so.
@@ -56,12 +57,14 @@ def binarize_(
         method: the paper's word for how weights are binary: "dab", "xnor" or "bnn".
         skip: names to leave alone, with * and ? as in file names; a name covers everything inside it.
         weights: "real", or how a filter's two values are found, "dab", "xnor" or "bnn"; dab if left out.
-        activations: what layers take, "real" or "sign"; sign if left out.
+        activations: what layers take, "real", "int8", "int4" or "sign"; sign if left out.
         keep_first: leave the first layer real, as the paper does.
         pad_value: what a padded tap of a convolution holds, 0 or 1.
         norm: put a batch norm in front of each sign, as XNOR-Net does; if left out, of each whose threshold is not
             learned. Most networks have a ReLU before a convolution, and the sign of what comes out of a ReLU is +1
             everywhere.
+        signed: whether the inputs of layers may be below 0, where whole numbers are made of them ("int8", "int4"): what
+            comes out of a ReLU is not.
         settings: everything else that `dabnet.binarizers.settings.BinarySettings` has and explains. A learned threshold
             starts at 0: it is for inputs of both signs, not for what comes out of a ReLU.
 
@@ -84,7 +87,7 @@ def binarize_(
         return Converted([], left_alone | dict.fromkeys(candidates, "weights and activations are to stay real"))
     with_norm = chosen.has_signs and chosen.threshold == "zero" if norm is None else norm and chosen.has_signs
     # A rehearsal, without numbers: a bad setting fails before any layer changes.
-    BinaryConv2d(1, 1, 1, device="meta", pad_value=pad_value, norm=with_norm, settings=chosen)
+    BinaryConv2d(1, 1, 1, device="meta", pad_value=pad_value, norm=with_norm, signed=signed, settings=chosen)
 
     converted = []
     for name in candidates:
@@ -92,7 +95,7 @@ def binarize_(
         if pattern is not None:
             left_alone[name] = f"skip names it by '{pattern}'"
             continue
-        _convert(plain[name], name, chosen, pad_value=pad_value, norm=with_norm)
+        _convert(plain[name], name, chosen, pad_value=pad_value, norm=with_norm, signed=signed)
         converted.append(name)
     if not converted and not skip:
         reasons = "; ".join(f"'{name}': {reason}" for name, reason in left_alone.items())
@@ -101,15 +104,17 @@ def binarize_(
     return Converted(converted, {name: left_alone[name] for name in sorted(left_alone, key=order.__getitem__)})
 
 
-def _convert(layer: nn.Module, name: str, settings: BinarySettings, *, pad_value: int, norm: bool) -> None:
+def _convert(
+    layer: nn.Module, name: str, settings: BinarySettings, *, pad_value: int, norm: bool, signed: bool
+) -> None:
     """Change the class of the old object: what else refers to it, or hangs on it, stays."""
     if isinstance(layer, nn.Conv2d):
         layer.__class__ = BinaryConv2d
         taps = pad_value if layer.padding_mode == "zeros" else 0  # other modes say themselves what a tap holds
-        cast("BinaryConv2d", layer).become_binary(settings, pad_value=taps, norm=norm, name=name)
+        cast("BinaryConv2d", layer).become_binary(settings, pad_value=taps, norm=norm, name=name, signed=signed)
     else:
         layer.__class__ = BinaryLinear
-        cast("BinaryLinear", layer).become_binary(settings, norm=norm, name=name)
+        cast("BinaryLinear", layer).become_binary(settings, norm=norm, name=name, signed=signed)
 
 
 def _find_others(module: nn.Module, *, keep_first: bool) -> dict[str, str]:

@@ -1,15 +1,16 @@
-"""Convolution and linear layers with one bit per weight, per activation, or both.
+"""Convolution and linear layers with one bit per weight, few bits per activation, or both.
 
 They stand in for torch's own, and `weight` stays the real-valued, trainable tensor. With signs the block is XNOR-Net's:
 (batch norm) -> sign -> convolution. Padding comes after the sign; a padded tap holds `pad_value`, and with 0 it adds
 nothing.
 
-While training, a layer multiplies by the binary weights alpha e + beta (1 - e). In eval mode one that takes signs, too,
-computes the same number as the packed runtime does, from the signs s = 2e - 1:
+While training, a layer multiplies by the binary weights alpha e + beta (1 - e). In eval mode one that takes signs or
+whole numbers, too, computes the same number as the packed runtime does, from the signs s = 2e - 1:
 
     w~ . x = (alpha - beta)/2 (s . x) + (alpha + beta)/2 sum(x)
 
-Both sums are integers, exact in float32 in whatever order they are added.
+Both sums are integers, exact in float32 in whatever order they are added. Where they are of whole numbers, both factors
+are times the step.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dabnet.binarizers.activations import input_quantizer
+from dabnet.binarizers.activations import WholeNumbers, input_quantizer
 from dabnet.binarizers.choices import Precision, Weights
 from dabnet.binarizers.settings import BinarySettings, change_settings
 from dabnet.binarizers.weights import TwoValues, WeightQuantizer, limited_low_count, weight_quantizer
@@ -44,7 +45,13 @@ class BinaryLayer(nn.Module):
     quantize_input: nn.Module | None
 
     def _set_binary(
-        self, settings: BinarySettings, channels: int, dims: int, norm: type[nn.Module] | None, name: str
+        self,
+        settings: BinarySettings,
+        channels: int,
+        dims: int,
+        norm: type[nn.Module] | None,
+        name: str,
+        signed: bool,
     ) -> None:
         """Set up the quantizers for inputs (..., channels, dims), and a norm before the sign where one is given."""
         if settings.weights == "real" and not settings.has_signs:
@@ -67,7 +74,13 @@ class BinaryLayer(nn.Module):
         self.norm = None if norm is None else norm(channels, **like)
         self.quantize_weight = weight_quantizer(settings.weights, settings.gradient)
         self.quantize_input = input_quantizer(
-            settings.activations, settings.input_gradient, settings.threshold, channels, dims=dims, **like
+            settings.activations,
+            settings.input_gradient,
+            settings.threshold,
+            channels,
+            dims=dims,
+            signed=signed,
+            **like,
         )
         # The size of each filter's group of smaller weights, where K's steps are limited; -1 is the optimum.
         anchor = None
@@ -128,20 +141,35 @@ class BinaryLayer(nn.Module):
         signs: Tensor = self.quantize_input(self._normalize(x))
         return signs
 
+    @property
+    def counts_in_integers(self) -> bool:
+        """Whether in eval mode the products are summed as integers."""
+        return self.quantize_input is not None and self.has_binary_weights and not self.keeps_weights_real
+
+    def integer_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the signs of the inputs, or their whole numbers and the step that these stand for."""
+        if isinstance(self.quantize_input, WholeNumbers):
+            return self.quantize_input.round(x), self.quantize_input.step
+        return self._binary_input(x), None
+
     def _normalize(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
-    def _signs_and_scales(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def _signs_and_scales(self, step: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return s of the weight's shape, (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,), and a carrier.
 
-        The carrier is 0, of the weight's shape, with the gradient of the binary weights: a layer that adds its product
-        with x hands that gradient on to `weight`, even where both values are the same. Without gradients it is None.
+        Both factors are of inputs in such steps. The carrier is 0, of the weight's shape, with the gradient of the
+        binary weights: a layer that adds its product with x hands that gradient on to `weight`, even where both values
+        are the same. Without gradients it is None.
         """
         assert self.quantize_weight is not None
         binary, (mask, alpha, beta) = self.quantize_weight.with_values(self.weight, self.low_count, self.name)
         half_gap, offset = (alpha - beta) / 2, (alpha + beta) / 2
         signs = torch.where(mask, 1.0, -1.0).to(binary.dtype).reshape(binary.shape)
         carrier = binary - binary.detach() if binary.requires_grad else None
+        if step is not None:
+            half_gap, offset = half_gap * step, offset * step
+            carrier = None if carrier is None else carrier * step
         return signs, half_gap.squeeze(1), offset.squeeze(1), carrier
 
     def extra_repr(self) -> str:
@@ -158,6 +186,7 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
     Args, beside those of `nn.Conv2d`:
         pad_value: what a padded tap holds, 0 or 1.
         norm: put a batch norm in front of the sign.
+        signed: whether inputs may be below 0, where whole numbers are made of them.
         name: of the layer in its network, for errors.
         settings: a `BinarySettings`, which explains them; left out, binary weights by DAB-Net and signs.
         changes: single settings by name, such as weights="xnor" or, as the paper, precision="wbin".
@@ -185,6 +214,7 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         *,
         pad_value: int = 0,
         norm: bool = False,
+        signed: bool = False,
         name: str = "",
         settings: BinarySettings | None = None,
         **changes: Any,
@@ -204,26 +234,34 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
             dtype,
         )
         found = change_settings(settings, changes, "a binary layer")
-        self.become_binary(found, pad_value=pad_value, norm=norm, name=name)
+        self.become_binary(found, pad_value=pad_value, norm=norm, name=name, signed=signed)
         self._start()
 
     def become_binary(
-        self, settings: BinarySettings, *, pad_value: int = 0, norm: bool = False, name: str = ""
+        self,
+        settings: BinarySettings,
+        *,
+        pad_value: int = 0,
+        norm: bool = False,
+        name: str = "",
+        signed: bool = False,
     ) -> None:
         """Set up everything that `nn.Conv2d` does not have."""
         if pad_value not in (0, 1):
             raise InputError(f"pad_value is what a padded tap holds, 0 or 1, not {pad_value}.")
         if pad_value and self.padding_mode != "zeros":
             raise InputError(f"pad_value=1 and padding_mode='{self.padding_mode}' contradict each other: choose one.")
+        if pad_value and settings.has_whole_numbers:
+            raise InputError("pad_value=1 is for signs: a padded tap of whole numbers holds 0.")
         self.pad_value = pad_value
-        self._set_binary(settings, self.in_channels, 2, nn.BatchNorm2d if norm else None, name)
+        self._set_binary(settings, self.in_channels, 2, nn.BatchNorm2d if norm else None, name, signed)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, filters, H', W')."""
-        x = self._binary_input(x)
-        if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
-            return self._convolve(x, self.binary_weight(), self.bias)
-        signs, half_gap, offset, carrier = self._signs_and_scales()
+        if self.training or not self.counts_in_integers:
+            return self._convolve(self._binary_input(x), self.binary_weight(), self.bias)
+        x, step = self.integer_input(x)
+        signs, half_gap, offset, carrier = self._signs_and_scales(step)
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
         sums = self._convolve(x, box, None)  # (N, groups, H', W')
         sums = sums.repeat_interleave(self.out_channels // self.groups, dim=-3)
@@ -258,24 +296,27 @@ class BinaryLinear(BinaryLayer, nn.Linear):
         dtype: Any = None,
         *,
         norm: bool = False,
+        signed: bool = False,
         name: str = "",
         settings: BinarySettings | None = None,
         **changes: Any,
     ) -> None:
         nn.Linear.__init__(self, in_features, out_features, bias, device, dtype)
-        self.become_binary(change_settings(settings, changes, "a binary layer"), norm=norm, name=name)
+        self.become_binary(change_settings(settings, changes, "a binary layer"), norm=norm, name=name, signed=signed)
         self._start()
 
-    def become_binary(self, settings: BinarySettings, *, norm: bool = False, name: str = "") -> None:
+    def become_binary(
+        self, settings: BinarySettings, *, norm: bool = False, name: str = "", signed: bool = False
+    ) -> None:
         """Set up everything that `nn.Linear` does not have."""
-        self._set_binary(settings, self.in_features, 0, nn.BatchNorm1d if norm else None, name)
+        self._set_binary(settings, self.in_features, 0, nn.BatchNorm1d if norm else None, name, signed)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., features in) -> (..., features out)."""
-        x = self._binary_input(x)
-        if self.training or self.keeps_weights_real or not (self.has_signs and self.has_binary_weights):
-            return F.linear(x, self.binary_weight(), self.bias)
-        signs, half_gap, offset, carrier = self._signs_and_scales()
+        if self.training or not self.counts_in_integers:
+            return F.linear(self._binary_input(x), self.binary_weight(), self.bias)
+        x, step = self.integer_input(x)
+        signs, half_gap, offset, carrier = self._signs_and_scales(step)
         result = half_gap * F.linear(x, signs) + offset * x.sum(dim=-1, keepdim=True)
         if carrier is not None:
             result = result + F.linear(x, carrier)

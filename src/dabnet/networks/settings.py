@@ -42,6 +42,11 @@ class NetworkOptions(BinarySettings):
             )
 
     @property
+    def signed(self) -> bool:
+        """Whether what comes out of a layer's nonlinearity may be below 0."""
+        return self.nonlinearity in ("prelu", "rprelu")
+
+    @property
     def learns_thresholds(self) -> bool:
         """Whether layers learn where the signs of their inputs change, and no norm stands before them."""
         return self.has_signs and self.threshold == "learned"

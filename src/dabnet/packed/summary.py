@@ -38,7 +38,7 @@ class LayerSummary:
     binary_macs: int = 0
     """Multiply-adds of one bit by one bit, for one sketch."""
     one_bit_macs: int = 0
-    """Multiply-adds of one bit by a real number: of a weight by an input, or of a sign by a weight."""
+    """Multiply-adds of one bit by a real or whole number: of a weight by an input, or of a sign by a weight."""
     real_macs: int = 0
     k_share: float | None = None
     """K/n, the share of weights that take alpha, over all filters."""
