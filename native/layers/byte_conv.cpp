@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "../scratch.h"
 #include "bits.h"
@@ -9,6 +10,7 @@
 namespace dabnet {
 namespace {
 
+constexpr std::size_t kRepeated = 8;      // bytes
 constexpr std::size_t kLane = 32;         // filters that kernels take at once
 constexpr std::size_t kMostSummed = 127;  // signs: sums have 8 bits
 constexpr std::size_t kMostChannels = 8;  // of a group: of more, bits are counted sooner than bytes are summed
@@ -20,8 +22,7 @@ class ByteConv : public Layer {
    public:
     static std::uint64_t bytes(const Convolution& convolution) {
         const std::uint64_t length = length_of(convolution);
-        return convolution.taps() * (length + sizeof(std::size_t)) + 3 * (length + kBlock) * sizeof(float) +
-               convolution.group_channels() * length * sizeof(std::uint32_t);
+        return convolution.taps() * (length + sizeof(std::size_t)) + 3 * (length + kBlock) * sizeof(float);
     }
 
     ByteConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
@@ -39,7 +40,6 @@ class ByteConv : public Layer {
           epilogue_(epilogue) {
         make_weights(convolution.bits);
         find_offsets();
-        if (convolution.filters != convolution.input.channels || channels_ != 1) find_sources();
     }
 
     std::uint64_t pieces() const override { return convolution_.window.height.positions; }
@@ -93,9 +93,12 @@ class ByteConv : public Layer {
         std::int8_t *map, *signs;
     };
     Scratch carve(Carver& carver) const {
-        return {carver.take<std::int8_t>(convolution_.window.extent() * position_bytes_),
-                carver.take<std::int8_t>(sources_.empty() ? 0 : convolution_.input.channels + kLane)};
+        return {carver.take<std::int8_t>(convolution_.window.extent() * position_bytes_ + kRepeated),
+                carver.take<std::int8_t>(is_depthwise() ? 0 : convolution_.input.channels + kLane)};
     }
+
+    // Whether bytes and channels are the same, one filter for each.
+    bool is_depthwise() const { return channels_ == 1 && convolution_.filters == convolution_.input.channels; }
 
     static std::size_t length_of(const Convolution& convolution) {
         return (convolution.filters + kLane - 1) / kLane * kLane;
@@ -123,14 +126,20 @@ class ByteConv : public Layer {
         }
     }
 
-    // Which channel each byte of a position is the sign of; the zero behind all channels for bytes without a filter.
-    void find_sources() {
-        const std::size_t group_filters = convolution_.filters / convolution_.groups;
-        sources_.assign(position_bytes_, static_cast<std::uint32_t>(convolution_.input.channels));
-        for (std::size_t channel = 0; channel < channels_; ++channel) {
-            for (std::size_t filter = 0; filter < convolution_.filters; ++filter) {
-                sources_[channel * length_ + filter] =
-                    static_cast<std::uint32_t>(filter / group_filters * channels_ + channel);
+    // Repeats each channel's sign for all filters of its group. Eight bytes are written at a time; those that are too
+    // many are written again, or belong to no filter, or stand behind the map.
+    void repeat_signs(const std::int8_t* signs, std::int8_t* bytes) const {
+        const std::size_t filters = convolution_.filters / convolution_.groups;
+        for (std::size_t channel = 0; channel < channels_; ++channel, bytes += length_) {
+            for (std::size_t group = 0; group < convolution_.groups; ++group) {
+                const std::int8_t sign = signs[group * channels_ + channel];
+                std::int8_t* to = bytes + group * filters;
+                if (filters > kRepeated) {
+                    std::fill(to, to + filters, sign);
+                    continue;
+                }
+                const std::uint64_t repeated = std::uint64_t{static_cast<std::uint8_t>(sign)} * 0x0101010101010101;
+                std::memcpy(to, &repeated, kRepeated);
             }
         }
     }
@@ -148,13 +157,8 @@ class ByteConv : public Layer {
             }
             const std::size_t position = (row - height.before) * input.width + (column - width.before);
             const std::uint64_t* words = x + position * input.words();
-            if (sources_.empty()) {
-                spread_signs_(words, input.channels, bytes);
-                continue;
-            }
-            spread_signs_(words, input.channels, scratch.signs);
-            scratch.signs[input.channels] = 0;
-            for (std::size_t i = 0; i < position_bytes_; ++i) bytes[i] = scratch.signs[sources_[i]];
+            spread_signs_(words, input.channels, is_depthwise() ? bytes : scratch.signs);
+            if (!is_depthwise()) repeat_signs(scratch.signs, bytes);
         }
     }
 
@@ -167,7 +171,6 @@ class ByteConv : public Layer {
     std::size_t columns_;               // of the map
     std::vector<std::int8_t> weights_;  // (taps, channels of a group, length)
     std::vector<std::size_t> offsets_;
-    std::vector<std::uint32_t> sources_;
     std::vector<float> scale_, offset_, bias_;
     EpilogueArrays epilogue_;
 };
