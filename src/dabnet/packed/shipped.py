@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parents[1] / "models"
 DEFAULT = "default"
 """The name of whichever model runs where none is named."""
-ALIASES = {DEFAULT: "tuberlin"}
+ALIASES = {DEFAULT: "everyday"}
 """Names that stand for a model's own; to ship another model as the default, change it here."""
 
 

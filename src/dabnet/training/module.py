@@ -82,9 +82,11 @@ class Training(LightningModule):
     def training_step(self, batch: Batch, _number: int) -> Tensor:
         """Return the loss of a batch; scribbles have a loss of their own."""
         images, labels, _, _ = batch
-        logits = self._learner[0](images)
+        logits = self._learner[0](images).float()  # a mixed-precision network answers in fewer bits
         known = labels != NO_CLASS
-        loss = self._loss(logits[known], Batch(*(tensor[known] for tensor in batch)))
+        # The teacher sees the whole batch: for every other number of images it would be compiled anew.
+        answers = None if self._teacher is None else self._teacher.answer(images)[known].float()
+        loss = self._loss(logits[known], Batch(*(tensor[known] for tensor in batch)), answers)
         if not known.all():
             loss = torch.lerp(unsureness_loss(logits[~known]), loss, known.float().mean())
         if not torch.isfinite(loss):
@@ -92,7 +94,7 @@ class Training(LightningModule):
         self._note("train", loss, logits[known], labels[known])
         return loss
 
-    def _loss(self, logits: Tensor, batch: Batch) -> Tensor:
+    def _loss(self, logits: Tensor, batch: Batch, answers: Tensor | None) -> Tensor:
         if self.recipe.mixup or self.recipe.cutmix:
             first, second = (
                 F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing, reduction="none")
@@ -101,7 +103,7 @@ class Training(LightningModule):
             loss = torch.lerp(second, first, batch.shares).mean()
         else:
             loss = F.cross_entropy(logits, batch.labels, label_smoothing=self.recipe.label_smoothing)
-        return loss if self._teacher is None else self._teacher.mix(loss, logits, self._teacher.answer(batch.images))
+        return loss if self._teacher is None or answers is None else self._teacher.mix(loss, logits, answers)
 
     def validation_step(self, batch: tuple[Tensor, Tensor, Tensor], _number: int) -> None:
         """Note the loss and the accuracy on sketches that are not trained on; in a union, for each source too."""
