@@ -29,7 +29,7 @@ TINY = ("small/tuberlin-resnet18-fbin-dab", *(word for change in CHANGES for wor
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -237,19 +237,21 @@ def test_one_drawing_is_one_drawing(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("command", [["recognize", "a.json", "b" * 60 + ".json"], ["classes", "--search", "very"]])
 def test_long_names_do_not_widen_tables_past_the_screen(command: list[str]) -> None:
     model = read_model(find_model("default"))
-    labels = tuple(f"a very long name of a thing that goes on and on, and ends with number {i}" for i in range(250))
+    labels = tuple(
+        f"a very long name of a thing that goes on and on, and ends with number {i}" for i in range(model.answers)
+    )
     Path("long.safetensors").write_bytes(to_bytes(dataclasses.replace(model, labels=labels)))
     for name in command[1:]:
         if name.endswith(".json"):
             Path(name).write_text(json.dumps(HOUSE))
     option = ["--model"] if command[0] == "recognize" else []
-    lines = on_a_terminal(*command, *option, "long.safetensors", columns=70)
+    lines = print_on_terminal(*command, *option, "long.safetensors", columns=70)
     assert len(lines) >= 3
     assert max(map(len, lines)) <= 70
     assert any("..." in line for line in lines)
 
 
-def on_a_terminal(*arguments: str, columns: int) -> list[str]:
+def print_on_terminal(*arguments: str, columns: int) -> list[str]:
     """Run a command on a terminal of so many columns, and return the lines that it shows."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}

@@ -64,7 +64,7 @@ def circle(x: float, y: float, radius: float, start: float = 0.0, end: float = 1
     return [(x + radius * float(np.cos(turn)), y + radius * float(np.sin(turn))) for turn in turns]
 
 
-THINGS = {
+THINGS: dict[str, list[list[tuple[float, float]]]] = {
     "heart": [[*circle(3, 3, 2, 0.4, 1.0), *circle(7, 3, 2, 0.5, 1.1), (5, 10), (1.4, 4.2)]],
     "arrow": [[(0, 5), (10, 5)], [(7, 2), (10, 5), (7, 8)]],
     "anchor": [circle(5, 1, 1), [(5, 2), (5, 10)], [(3, 4), (7, 4)], circle(5, 6, 4, 0.0, 0.5)],

@@ -171,7 +171,12 @@ def test_a_content_type_that_says_nothing_is_no_matter(server: Server, kind: str
             connection.putheader("content-type", kind)
         connection.endheaders(body)
         found = json.loads(connection.getresponse().read())
-    assert found["guesses"][0]["label"] == dabnet.Recognizer.load().recognize(read_sketch(body), top=1)[0][0]
+    assert found["guesses"][0]["label"] == first_guess(body)
+
+
+def first_guess(data: bytes) -> str:
+    """Return what the default model takes a file's drawing for."""
+    return dabnet.Recognizer.load().recognize(read_sketch(data), top=1)[0][0]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -182,7 +187,7 @@ def test_curl_sends_files_as_people_type_it(server: Server, options: list[str], 
     (tmp_path / "house.png").write_bytes(encode(PICTURE))
     command = ["curl", "-s", *options, f"{server.address}v1/recognize"]
     found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60, cwd=tmp_path).stdout)
-    assert found["guesses"][0]["label"] == "house"
+    assert found["guesses"][0]["label"] == first_guess(encode(PICTURE))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +205,7 @@ def test_the_file_of_a_form_is_the_drawing(server: Server, head: str) -> None:
         form = b"--a b\r\n" + head.encode() + b"\r\n\r\n" + picture + b"\r\n--a b--\r\n"
         kind = f"multipart/form-data; boundary={quote}a-b{quote}"
         status, found = server.recognize(form.replace(b"--a b", b"--a-b"), kind=kind)
-        assert (status, found["guesses"][0]["label"]) == (200, "house")
+        assert (status, found["guesses"][0]["label"]) == (200, first_guess(picture))
 
 
 def test_the_docs_are_short_and_take_nothing_from_elsewhere(server: Server) -> None:
