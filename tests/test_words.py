@@ -13,7 +13,9 @@ pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no
 
 NAMES = {"sketch_a_net"}
 """Names of things that look like rates."""
-RATE = re.compile(r"[a-z0-9]_an?_[a-z]|[A-Z0-9]_AN?_[A-Z]|^k[A-Z]\w*[a-z]An?[A-Z]")
+RATE = re.compile(r"(?:^|_)([a-z0-9]+)_an?_[a-z]|(?:^|_)([A-Z0-9]+)_AN?_[A-Z]|^k[A-Z]\w*[a-z]An?[A-Z]")
+PREPOSITIONS = {"as", "at", "by", "for", "from", "in", "into", "is", "of", "on", "to", "with"}
+"""What stands before `_a_` where it is no rate."""
 PRIVATE = {"across", "finisher", "finishing", "followers", "place", "places"}
 """Words for what the field calls width, epilogue and position."""
 PYTHON_NOISE = re.compile(r'""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S)
@@ -52,7 +54,8 @@ def code() -> list[tuple[str, str]]:
 
 
 def test_rates_are_named_with_per(code: list[tuple[str, str]]) -> None:
-    assert [each for each in code if RATE.search(each[1]) and each[1].lower() not in NAMES] == []
+    rates = [(where, name, RATE.search(name)) for where, name in code if name.lower() not in NAMES]
+    assert [(where, name) for where, name, found in rates if found and not PREPOSITIONS & set(found.groups())] == []
 
 
 def test_names_have_the_fields_words(code: list[tuple[str, str]]) -> None:

@@ -19,7 +19,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 
 from dabnet.errors import InputError, UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
-from dabnet.exporting.translate import MODULES, NodeDraft, Origin, Walk
+from dabnet.exporting.translate import MODULES, GraphValue, NodeDraft, Walk
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
 from dabnet.networks.packed import PackedNetwork
@@ -33,7 +33,7 @@ class Lowered(NamedTuple):
 
     model: Model
     graph: fx.GraphModule
-    origins: list[Origin]
+    origins: list[GraphValue]
     """Where each value of the model is found in the graph; the first is the input's."""
 
 
@@ -49,7 +49,7 @@ def lower(
         raise UnsupportedError("the network is a packed model already: copy the file that it was loaded from.")
     with evaluating(net):
         graph = _trace(net, size)
-        start = NodeDraft(Node, [], Origin(next(iter(graph.graph.nodes)).name), "")
+        start = NodeDraft(Node, [], GraphValue(next(iter(graph.graph.nodes)).name), "")
         last = Walk(graph, start).run()
     order = _merge(last)
     numbers = {draft: number for number, draft in enumerate([start, *order])}

@@ -32,7 +32,7 @@ Part = Literal["output", "input", "shifted", "bent"]
 numbers; in an RPReLU the input of its PReLU (`shifted`), and what that makes of it (`bent`)."""
 
 
-class Origin(NamedTuple):
+class GraphValue(NamedTuple):
     """Where in torch's graph a value is found."""
 
     node: str
@@ -45,7 +45,7 @@ class NodeDraft:
 
     kind: type[Node]
     inputs: list[NodeDraft]
-    origin: Origin
+    origin: GraphValue
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
     numbers: dict[str, Floats] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _conv(walk: Walk, node: fx.Node, layer: nn.Conv2d) -> NodeDraft:
     return NodeDraft(
         nodes.Conv,
         [walk.first_input(node)],
-        Origin(node.name),
+        GraphValue(node.name),
         _name(node),
         {"filters": layer.out_channels, **_conv_settings(walk, node, layer)},
         {"weight": weight, **_bias(layer)},
@@ -179,7 +179,7 @@ def _linear(walk: Walk, node: fx.Node, layer: nn.Linear) -> NodeDraft:
     return NodeDraft(
         nodes.Conv,
         [walk.first_input(node)],
-        Origin(node.name),
+        GraphValue(node.name),
         _name(node),
         settings,
         {"weight": weight, **_bias(layer)},
@@ -202,14 +202,14 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         raise walk.unsupported(node, "multiplies signs by real weights")
     if layer.has_signs:
         before = NodeDraft(
-            nodes.Sign, [before], Origin(node.name, "input"), name, thresholds=_thresholds(walk, node, layer)
+            nodes.Sign, [before], GraphValue(node.name, "input"), name, thresholds=_thresholds(walk, node, layer)
         )
     step = 1.0
     if isinstance(layer.quantize_input, WholeNumbers):
         quantize, in_float32 = layer.quantize_input, layer.quantize_input.step.detach()
         step = float(in_float32)
         whole = {"scale": float(in_float32.reciprocal()), "low": quantize.low, "high": quantize.high}
-        before = NodeDraft(nodes.Quantize, [before], Origin(node.name, "input"), name, whole)
+        before = NodeDraft(nodes.Quantize, [before], GraphValue(node.name, "input"), name, whole)
     mask, alpha, beta = layer.two_values()
     signs = mask.reshape(layer.weight.shape).cpu().numpy()
     if isinstance(layer, BinaryConv2d):
@@ -225,7 +225,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
     return NodeDraft(
         nodes.Conv,
         [before],
-        Origin(node.name),
+        GraphValue(node.name),
         name,
         {"filters": len(signs), **settings},
         {
@@ -254,7 +254,7 @@ def _norm(walk: Walk, node: fx.Node, norm: nn.Module) -> NodeDraft:
     if len(_input_shape(node)) == 2:
         raise walk.unsupported(node, "norms sequences")
     return NodeDraft(
-        nodes.Affine, [walk.first_input(node)], Origin(node.name), _name(node), {}, {"scale": scale, "shift": shift}
+        nodes.Affine, [walk.first_input(node)], GraphValue(node.name), _name(node), {}, {"scale": scale, "shift": shift}
     )
 
 
@@ -278,7 +278,7 @@ def _norm_numbers(walk: Walk, node: fx.Node, norm: nn.Module) -> tuple[Floats, F
 
 def _draft(walk: Walk, node: fx.Node, kind: type[Node], **settings: Any) -> NodeDraft:
     """Draft a node that takes one value and has no arrays."""
-    return NodeDraft(kind, [walk.first_input(node)], Origin(node.name), _name(node), settings)
+    return NodeDraft(kind, [walk.first_input(node)], GraphValue(node.name), _name(node), settings)
 
 
 def _pass_on(walk: Walk, node: fx.Node) -> NodeDraft:
@@ -298,7 +298,7 @@ def _clamp(walk: Walk, node: fx.Node, low: Any, high: Any) -> NodeDraft:
 
 def _prelu(walk: Walk, node: fx.Node, layer: nn.PReLU) -> NodeDraft:
     slope = np.broadcast_to(_numpy(layer.weight), (_input_shape(node)[0],))
-    return NodeDraft(nodes.PRelu, [walk.first_input(node)], Origin(node.name), _name(node), {}, {"slope": slope})
+    return NodeDraft(nodes.PRelu, [walk.first_input(node)], GraphValue(node.name), _name(node), {}, {"slope": slope})
 
 
 def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
@@ -307,9 +307,9 @@ def _rprelu(walk: Walk, node: fx.Node, layer: RPReLU) -> NodeDraft:
     before, after = (
         {"scale": np.ones_like(slope), "shift": _numpy(s)} for s in (layer.shift_before, layer.shift_after)
     )
-    shifted = NodeDraft(nodes.Affine, [walk.first_input(node)], Origin(node.name, "shifted"), name, {}, before)
-    bent = NodeDraft(nodes.PRelu, [shifted], Origin(node.name, "bent"), name, {}, {"slope": slope})
-    return NodeDraft(nodes.Affine, [bent], Origin(node.name), name, {}, after)
+    shifted = NodeDraft(nodes.Affine, [walk.first_input(node)], GraphValue(node.name, "shifted"), name, {}, before)
+    bent = NodeDraft(nodes.PRelu, [shifted], GraphValue(node.name, "bent"), name, {}, {"slope": slope})
+    return NodeDraft(nodes.Affine, [bent], GraphValue(node.name), name, {}, after)
 
 
 def _pool(
@@ -397,7 +397,7 @@ def _add(walk: Walk, node: fx.Node) -> NodeDraft:
     terms = [node.args[0], walk.argument(node, 1, "other", None)]
     if node.kwargs.get("alpha", 1) != 1 or len({_shape(term) for term in terms if isinstance(term, fx.Node)}) != 1:
         raise walk.unsupported(node, "adds things of different shapes")
-    return NodeDraft(nodes.Add, [walk.draft_of(node, term) for term in terms], Origin(node.name), _name(node))
+    return NodeDraft(nodes.Add, [walk.draft_of(node, term) for term in terms], GraphValue(node.name), _name(node))
 
 
 def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
@@ -405,7 +405,7 @@ def _concat(walk: Walk, node: fx.Node) -> NodeDraft:
     axis = walk.argument(node, 1, "dim", 0)
     if axis not in (1, -len(cast("tuple[int, ...]", _shape(node)))):  # that is 1, too: the shape lacks the batch
         raise walk.unsupported(node, "concatenates along another axis than the channels")
-    return NodeDraft(nodes.Concat, [walk.draft_of(node, part) for part in parts], Origin(node.name), _name(node))
+    return NodeDraft(nodes.Concat, [walk.draft_of(node, part) for part in parts], GraphValue(node.name), _name(node))
 
 
 def _no_dropout(walk: Walk, node: fx.Node) -> NodeDraft:

@@ -21,7 +21,7 @@ from torch import Tensor, fx, nn
 
 from dabnet.errors import InputError
 from dabnet.exporting.lower import Lowered, lower
-from dabnet.exporting.translate import Origin
+from dabnet.exporting.translate import GraphValue
 from dabnet.networks.activations import RPReLU
 from dabnet.networks.layers import BinaryLayer
 from dabnet.networks.mode import evaluating
@@ -36,7 +36,7 @@ ROUNDING = 1e-5
 BATCH = 10
 """Sketches at a time, as all values of a large network are kept for each of them."""
 
-Values = dict[Origin, NDArray[np.float32]]
+Values = dict[GraphValue, NDArray[np.float32]]
 
 
 @dataclass
@@ -198,16 +198,16 @@ class _Recorder(fx.Interpreter):
         layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
         if isinstance(layer, BinaryLayer) and layer.quantize_input is not None:
             (x,), _ = self.fetch_args_kwargs_from_env(n)
-            self.found[Origin(n.name, "input")] = layer.integer_input(x)[0].cpu().numpy()
+            self.found[GraphValue(n.name, "input")] = layer.integer_input(x)[0].cpu().numpy()
         if isinstance(layer, RPReLU):
             (x,), _ = self.fetch_args_kwargs_from_env(n)
             shifted, bent = layer.shift(x), layer.bend(layer.shift(x))
-            self.found[Origin(n.name, "shifted")], self.found[Origin(n.name, "bent")] = (
+            self.found[GraphValue(n.name, "shifted")], self.found[GraphValue(n.name, "bent")] = (
                 shifted.cpu().numpy(), bent.cpu().numpy()
             )  # fmt: skip
         result = super().run_node(n)
         if isinstance(result, Tensor):
-            self.found[Origin(n.name)] = result.cpu().numpy()
+            self.found[GraphValue(n.name)] = result.cpu().numpy()
         return result
 
 
@@ -311,15 +311,15 @@ class _Probe(NamedTuple):
     """The part of a model up to a sign or a quantize."""
 
     node: Sign | Quantize
-    origin: Origin
-    before: Origin
+    origin: GraphValue
+    before: GraphValue
     session: Session
 
 
 class _Probes:
     """Finds the first bits that flipped."""
 
-    def __init__(self, model: Model, origins: Sequence[Origin]) -> None:
+    def __init__(self, model: Model, origins: Sequence[GraphValue]) -> None:
         self._model, self._origins = model, origins
         self._made: dict[int, _Probe] = {}
 
