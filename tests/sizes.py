@@ -43,7 +43,8 @@ def build(kind: str) -> int:
 def zipped_wheel() -> int:
     """Return the bytes of the package's files and of the compiled library, zipped as in a wheel."""
     package, library = ROOT / "src" / "dabnet", Path(dabnet._native.__file__)
-    inside = {path: path.relative_to(package.parent) for path in tracked_files() if path.is_relative_to(package)}
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    inside = {path: path.relative_to(package.parent) for path in files}
     inside[library] = Path("dabnet", library.name)
     wheel = io.BytesIO()
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as opened:
