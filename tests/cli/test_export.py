@@ -131,8 +131,6 @@ def test_bad_input_gets_one_sentence(run: Path, capsys: pytest.CaptureFixture[st
         (["verify", run, other, "--fold", 77], "has no sketch in fold 77"),
         (["export", run.parent / "nothing"], "is not there"),
         (["export", other], "is a packed model"),
-        (["summary", other], "is a packed model"),
-        (["summary", "default"], "is a packed model"),
         (["export", "default"], "is a packed model"),
         (["export", run, "-o", run / "no" / "where"], "cannot write"),
         (["summary", "resnet19"], "Did you mean 'resnet18'?"),

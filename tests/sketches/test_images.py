@@ -182,6 +182,14 @@ def test_a_damaged_file_gives_a_sketch_or_a_sentence(kind: str, data: st.DataObj
         assert sketch_from_bytes(bytes(damaged)).bitmap is not None
 
 
+def test_a_palette_that_is_missing_is_one_sentence() -> None:
+    data = FILES["palette png"]
+    at = data.index(b"PLTE")
+    length = int.from_bytes(data[at - 4 : at])
+    with pytest.raises(InputError, match=r"the picture is damaged \(its palette is missing\): save it again\."):
+        sketch_from_bytes(data[: at - 4] + data[at + 8 + length :])
+
+
 def test_eight_bits_written_into_sixteen_are_seen() -> None:
     picture = paint(HOUSE)
     deep = Image.fromarray(np.asarray(picture).astype(np.uint16))

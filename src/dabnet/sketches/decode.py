@@ -40,7 +40,7 @@ def decode_picture(data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     with _blaming_the_picture():
         picture = _open(found)
         check_pixels(picture.width, picture.height, max_pixels)
-        picture.load()
+        _load(picture)
         turn = _TURNS.get(found.orientation)
         return picture if turn is None else picture.transpose(turn)
 
@@ -59,9 +59,15 @@ def load_picture(picture: Image.Image, max_pixels: int = MAX_PIXELS) -> Image.Im
     """Load a Pillow image of any kind, and follow EXIF's orientation."""
     check_pixels(picture.width, picture.height, max_pixels)
     with _blaming_the_picture():
-        picture.load()
+        _load(picture)
         turn = _TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
         return picture if turn is None else picture.transpose(turn)
+
+
+def _load(picture: Image.Image) -> None:
+    picture.load()
+    if picture.mode in ("P", "PA") and picture.palette is None:  # which Pillow finds out only when it is asked for
+        raise damaged("its palette is missing")
 
 
 @contextmanager
