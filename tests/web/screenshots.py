@@ -49,7 +49,7 @@ def draw_example(pad: Pad, name: str) -> None:
 def drawn(browser: Browser, address: str) -> Image.Image:
     """Return the page with a drawing, and what the network sees of it."""
     pad = open_pad(browser, address, "desktop", "light")
-    draw_example(pad, "butterfly")
+    draw_example(pad, "cat")
     pad.at("see").check()
     pad.seen()
     return shoot(pad)
@@ -81,7 +81,7 @@ def photographed(browser: Browser, address: str) -> Image.Image:
 def phones(browser: Browser, address: str) -> Image.Image:
     """Return the page on three phones."""
     shots = []
-    for size, name in {"phone": "snail", "small": "teapot", "sideways": "fish"}.items():
+    for size, name in {"phone": "snail", "small": "teapot", "sideways": "star"}.items():
         pad = open_pad(browser, address, size, "dark" if size == "small" else "light")
         draw_example(pad, name)
         viewport = SIZES[size][0]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-BEST, LAST, RECIPE, RUN = "best.safetensors", "last.ckpt", "recipe.toml", "run.json"
+BEST, LAST, METRICS, RECIPE, RUN = "best.safetensors", "last.ckpt", "metrics.csv", "recipe.toml", "run.json"
 
 
 class TrainedNetwork(NamedTuple):
@@ -119,14 +119,15 @@ def begin_run(
 def beginning(folder: Path, keep: type[Exception] | tuple[()] = ()) -> Iterator[None]:
     """Leave nothing behind that would block the next try if a run fails before its first epoch's end.
 
-    What was in the folder before stays there, and errors of the kind `keep` change nothing.
+    What was in the folder before stays there, and errors of the kind `keep` change nothing. Where an epoch was trained,
+    and could not be written for want of room, the run can be resumed.
     """
     was_there = folder.exists()
     before = set(folder.iterdir()) if folder.is_dir() else set()
     try:
         yield
     except Exception as problem:
-        if isinstance(problem, keep) or (folder / LAST).exists() or not folder.is_dir():
+        if isinstance(problem, keep) or (folder / METRICS).exists() or not folder.is_dir():
             raise
         for made in set(folder.iterdir()) - before:
             shutil.rmtree(made) if made.is_dir() and not made.is_symlink() else made.unlink()
