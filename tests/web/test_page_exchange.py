@@ -217,4 +217,4 @@ def test_examples_are_recognized_and_drawn_on(pad: Pad) -> None:
         pad.expect_empty()
     pad.page.keyboard.press("Control+y")
     pad.draw(HOUSE[0])
-    assert len(pad.strokes()) > 4
+    assert len(pad.strokes()) > 1
