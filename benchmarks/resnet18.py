@@ -4,7 +4,8 @@
 
 One sketch at a time, 250 classes. What the engines run is in `dabnet bench --help`: the real-valued twin of the same
 layers, the same with 8 bits, and OpenVINO's graph of `BinaryConvolution`. Weights are fresh, with norms as after a
-training. Engines take turns in processes of their own, and the least time counts.
+training. Engines take turns in processes of their own, and the least time counts. dabnet has kernels for AVX2, where
+others may have some for AVX-512: ONEDNN_MAX_CPU_ISA=AVX2 holds OpenVINO to the same instructions.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Race(NamedTuple):
 
     network: str
     precision: str
+    """As the paper calls it, or the activations that one-bit weights are multiplied by."""
     threads: int
     wanted: dict[str, float | None]
 
@@ -44,9 +46,21 @@ RACES = (
     Race("sketch_a_net", "fbin", 1, {"onnxruntime": 4}),
     Race("googlenet", "fbin", 1, {"onnxruntime": 4}),
     Race("resnet18", "wbin", 1, {"onnxruntime": 0.7}),
+    Race("resnet18", "int4", 1, {"onnxruntime": None, "openvino-int8": 2}),
+    Race("resnet18", "int4", 2, {"openvino-int8": 2}),
+    Race("resnet18", "int8", 1, {"onnxruntime": None, "openvino-int8": 1.1}),
+    Race("resnet18", "int8", 2, {"openvino-int8": 1.1}),
+    *(Race(name, kind, 1, {"openvino-int8": 1}) for name in ("sketch_a_net", "googlenet") for kind in ("int4", "int8")),
 )
 SPEEDUP = 1.8
 """Two threads should be so many times as fast as one, at least."""
+
+
+def build(race: Race) -> Model:
+    """Return the network of a race, packed."""
+    if race.precision in ("int4", "int8"):
+        return fresh_model(race.network, CLASSES, weights="dab", activations=race.precision)
+    return fresh_model(race.network, CLASSES, precision=race.precision)
 
 
 def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[str, Any]]:
@@ -96,7 +110,7 @@ def main() -> None:
     results = []
     with console.status("building") as status:
         for race in RACES:
-            model = fresh_model(race.network, CLASSES, precision=race.precision)
+            model = build(race)
             rows = run_race(race, model, runs, status)
             size = model.input_size[1]
             about = {"network": race.network, "precision": race.precision, "size": size, "threads": race.threads}

@@ -28,5 +28,21 @@ struct Tables {
 };
 constexpr Tables kTables;
 
+// Of a convolution of whole numbers: which of 8 bytes, the numbers of 8 channels, go into the sums of two tables. The
+// first is for the first 4 channels, and a channel goes into the sums of the patterns that have its bit; elsewhere the
+// index is one that gives 0.
+struct SubsetIndices {
+    alignas(32) std::uint8_t of[4][32];  // by channel of each 4
+    constexpr SubsetIndices() : of{} {
+        for (int channel = 0; channel < 4; ++channel) {
+            for (int i = 0; i < 32; ++i) {
+                const bool is_in = (i % 16 >> channel & 1) != 0;
+                of[channel][i] = static_cast<std::uint8_t>(is_in ? i / 16 * 4 + channel : 0x80);
+            }
+        }
+    }
+};
+constexpr SubsetIndices kSubsetIndices;
+
 }  // namespace
 }  // namespace dabnet

@@ -515,20 +515,6 @@ void sum_conv(const SumConvJob& job) {
     for (; position < end; ++position) sum_conv_at<1>(job, position, n);
 }
 
-// The first index of a table has the bytes of 4 channels that a pattern of weights has, the others being 0.
-struct SubsetIndices {
-    alignas(32) std::uint8_t of[4][32];
-    constexpr SubsetIndices() : of{} {
-        for (int channel = 0; channel < 4; ++channel) {
-            for (int i = 0; i < 32; ++i) {
-                const bool is_in = (i % 16 >> channel & 1) != 0;
-                of[channel][i] = static_cast<std::uint8_t>(is_in ? i / 16 * 4 + channel : 0x80);
-            }
-        }
-    }
-};
-constexpr SubsetIndices kSubsetIndices;
-
 // Two tables, of 8 channels.
 inline __attribute__((always_inline)) void put_subset_sums(__m256i channels, std::uint8_t* out) {
     const auto* indices = reinterpret_cast<const __m256i*>(kSubsetIndices.of);
