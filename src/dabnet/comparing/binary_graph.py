@@ -63,7 +63,7 @@ def _is_blind_to_relu(node: Sign) -> bool:
     return node.threshold is not None and bool(((node.threshold > 0) | np.isneginf(node.threshold)).all())
 
 
-def _a_channel(numbers: NDArray[Any]) -> NDArray[np.float32]:
+def _per_channel(numbers: NDArray[Any]) -> NDArray[np.float32]:
     """Shape numbers, one per channel, to meet maps."""
     return numbers.astype(np.float32).reshape(1, -1, 1, 1)
 
@@ -89,8 +89,8 @@ def _(node: Conv, shapes: list[Shape], x: Value) -> Value:
             y = ops.binary_convolution(x, _bits(ones), *window, "xnor-popcount", float(node.pad_value))
         else:
             y = ops.convolution(x, np.where(ones, np.float32(1), np.float32(-1)), *window)
-        y = ops.multiply(y, _a_channel(node.scale))
-    return y if node.bias is None else ops.add(y, _a_channel(node.bias))
+        y = ops.multiply(y, _per_channel(node.scale))
+    return y if node.bias is None else ops.add(y, _per_channel(node.bias))
 
 
 def _bits(ones: NDArray[np.bool_]) -> Value:
@@ -104,13 +104,13 @@ def _(node: Sign, shapes: list[Shape], x: Value) -> Value:
     channels = shapes[0].channels
     threshold = np.zeros(channels, dtype=np.float32) if node.threshold is None else node.threshold
     flip = np.zeros(channels, dtype=np.bool_) if node.flip is None else unpack(node.flip, channels)
-    limit = _a_channel(np.nextafter(threshold, np.float32(-np.inf)))  # it asks for more than, not for at least
-    return ops.fake_quantize(x, limit, limit, _a_channel(flip), _a_channel(~flip), 2)  # 0 stands for -1
+    limit = _per_channel(np.nextafter(threshold, np.float32(-np.inf)))  # it asks for more than, not for at least
+    return ops.fake_quantize(x, limit, limit, _per_channel(flip), _per_channel(~flip), 2)  # 0 stands for -1
 
 
 @_add.register(Affine)
 def _(node: Affine, shapes: list[Shape], x: Value) -> Value:
-    return ops.add(ops.multiply(x, _a_channel(node.scale)), _a_channel(node.shift))
+    return ops.add(ops.multiply(x, _per_channel(node.scale)), _per_channel(node.shift))
 
 
 @_add.register(Relu)
