@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dabnet._files import check_folder
 from dabnet._lazy import load
 from dabnet.errors import InputError
 from dabnet.recipes import FOLDER as SHIPPED
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
     from paper.filters import TrainedFilters
     from paper.runs import Scale
 
+
+def _check(folder: Path) -> Path:
+    check_folder(folder)
+    return folder
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, pictures and figures.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="Folder for tables, pictures and figures.", callback=_check)
+]
 Results = Annotated[Path, typer.Option(help="Folder of finished runs, and of paper/filters.safetensors.")]
 Recipes = Annotated[Path, typer.Option(help="Folder of recipes; those that ship if left out.", show_default=False)]
 ScaleName = Annotated[str, typer.Option(help="small, for two cores, or full, as the paper.")]

@@ -72,6 +72,14 @@ def check_output(path: Path, suffixes: Sequence[str] = ()) -> None:
         raise cannot_write(path, problem) from None
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, or made, before the work that it is to hold."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"cannot write to '{folder}' ('{there}' is a file): choose another folder.")
+    check_output(beside_name(there / "file"))
+
+
 def beside_name(path: Path) -> Path:
     """Return a name in the same folder that nobody can guess, however long the file's own is."""
     return path.with_name(f".dabnet-{secrets.token_hex(8)}.writing")

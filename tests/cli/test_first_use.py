@@ -177,6 +177,14 @@ def test_a_runs_folder_is_checked_before_the_work(command: list[str], capfd: pyt
     assert said.startswith("cannot make '/proc/mine' (")
 
 
+@pytest.mark.parametrize("command", [["table1"], ["figure", "weights"], ["all"]])
+def test_the_papers_folder_is_checked_before_the_work(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("")
+    said = refuse("paper", *command, "-o", "file/in", capfd=capfd)
+    assert said.startswith("cannot write to 'file/in' ('")
+    assert said.endswith("file' is a file): choose another folder.")
+
+
 def test_outputs_of_another_kind_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
     data = save_drawings(Path("mine"), ["cat", "dog"], 1)
     said = refuse("data", "prepare", data, "-o", "out.csv", capfd=capfd)
