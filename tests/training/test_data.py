@@ -12,7 +12,15 @@ from dabnet.errors import InputError
 from dabnet.sketches.folds import TRAIN_ONLY
 from dabnet.sketches.raster import rasterize
 from dabnet.sketches.store import SketchSet
-from dabnet.training.data import NO_CLASS, Batches, Changed, divide, training_loader, validation_loader
+from dabnet.training.data import (
+    NO_CLASS,
+    Batches,
+    Changed,
+    divide,
+    sampling_shares,
+    training_loader,
+    validation_loader,
+)
 from dabnet.training.recipe import Recipe
 from tests.training.conftest import TINY
 
@@ -133,7 +141,8 @@ def balanced(**settings: Any) -> Recipe:
 @pytest.mark.parametrize("balance", [0.0, 0.5, 1.0])
 def test_balanced_batches_draw_a_group_of_n_as_n_to_the_rest_of_the_way(balance: float) -> None:
     groups = np.repeat([0, 1, 2], [400, 100, 25])
-    batches = Batches(np.arange(525), balanced(balance=balance, epoch_size=1000), groups=groups)
+    drawn_shares = sampling_shares(groups, np.zeros_like(groups), balance, balance_sources=0.0)
+    batches = Batches(np.arange(525), balanced(epoch_size=1000), shares=drawn_shares)
     drawn = np.concatenate([key.rows for key in batches])
     assert len(drawn) == 1000 == len(batches) * 10
     shares = np.array([400, 100, 25.0]) ** (1 - balance)
@@ -144,8 +153,17 @@ def test_balanced_batches_draw_a_group_of_n_as_n_to_the_rest_of_the_way(balance:
     assert all(np.ptp(times[groups == group]) <= 1 for group in range(3))
 
 
+def test_sources_are_evened_out_beside_the_groups_within_them() -> None:
+    groups, sources = np.repeat([0, 1, 2], [400, 100, 25]), np.repeat([0, 1], [500, 25])
+    for balance in (0.0, 1.0):
+        shares = sampling_shares(groups, sources, balance, balance_sources=1.0)
+        assert np.bincount(sources, shares) == pytest.approx([0.5, 0.5])
+        within = np.bincount(groups, shares)[:2]
+        assert within / within.sum() == pytest.approx([0.5, 0.5] if balance else [0.8, 0.2])
+
+
 def test_an_epoch_of_fewer_drawings_takes_others_the_next_time() -> None:
-    batches = Batches(np.arange(500), balanced(epoch_size=50), groups=np.zeros(500, dtype=np.int64))
+    batches = Batches(np.arange(500), balanced(epoch_size=50))
     epochs = []
     for epoch in (0, 1, 0):
         batches.set_epoch(epoch)

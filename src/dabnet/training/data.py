@@ -87,10 +87,10 @@ class Batches(Sampler[Key]):
         recipe: Recipe,
         devices: int = 1,
         device: int = 0,
-        groups: NDArray[np.int64] | None = None,
+        shares: NDArray[np.float64] | None = None,
     ) -> None:
         self._rows, self._recipe, self._devices, self._device = rows, recipe, devices, device
-        self._shares = None if groups is None or not recipe.balance else sampling_shares(groups[rows], recipe.balance)
+        self._shares = shares
         self._drawn = recipe.epoch_size or len(rows)
         self.parts = recipe.accumulate * devices
         if recipe.batch_size % self.parts:
@@ -132,14 +132,23 @@ class Batches(Sampler[Key]):
         return rng.permutation(self._rows[order[drawn]])
 
 
-def sampling_shares(groups: NDArray[np.int64], balance: float) -> NDArray[np.float64]:
-    """Return how large a share of an epoch each drawing is: a group of n drawings gets n^(1 - balance) of it.
+def sampling_shares(
+    groups: NDArray[np.int64], sources: NDArray[np.int64], balance: float, balance_sources: float
+) -> NDArray[np.float64]:
+    """Return how large a share of an epoch each drawing is.
 
-    >>> sampling_shares(np.array([0, 0, 0, 1]), balance=1.0)
+    Within its source, a group of n drawings gets n^(1 - balance); then a source with the sum N of these gets
+    N^(1 - balance_sources).
+
+    >>> sampling_shares(np.array([0, 0, 0, 1]), np.zeros(4, int), balance=1.0, balance_sources=0.0)
+    array([0.16666667, 0.16666667, 0.16666667, 0.5       ])
+    >>> sampling_shares(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1]), balance=0.0, balance_sources=1.0)
     array([0.16666667, 0.16666667, 0.16666667, 0.5       ])
     """
     _, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
     shares = counts[members] ** -float(balance)
+    _, members = np.unique(sources, return_inverse=True)
+    shares *= np.bincount(members, shares)[members] ** -float(balance_sources)
     normal: NDArray[np.float64] = shares / shares.sum()
     return normal
 
@@ -186,7 +195,11 @@ def training_loader(
     sketches: SketchSet, parts: Parts, recipe: Recipe, devices: int = 1, device: int = 0, workers: int = 0
 ) -> DataLoader[Batch]:
     """Load the batches of an epoch, each made whole by one worker."""
-    batches = Batches(parts.train, recipe, devices, device, parts.groups)
+    shares = None
+    if recipe.balance or recipe.balance_sources:
+        rows = parts.train
+        shares = sampling_shares(parts.groups[rows], sketches.sources[rows], recipe.balance, recipe.balance_sources)
+    batches = Batches(parts.train, recipe, devices, device, shares)
     data = Changed(sketches, parts.labels, recipe)
     return DataLoader(data, batch_size=None, sampler=batches, num_workers=workers, persistent_workers=workers > 0)
 

@@ -83,6 +83,8 @@ class Recipe(NetworkOptions):
     balance: Annotated[float, Within(0, 1)] = 0.0
     """How far classes are evened out: 0 draws each sketch once in an epoch; 1 draws every class equally often and, in a
     union, every class of every source."""
+    balance_sources: Annotated[float, Within(0, 1)] = 0.0
+    """How far the sources of a union are evened out: 0 leaves them as they are, 1 draws from each equally often."""
     epoch_size: Annotated[int, Within(1, 1_000_000_000)] | None = None
     """Sketches that are drawn in an epoch; left out, as many as there are."""
     average: Annotated[float, Within(0, 0.99999)] = 0.0
