@@ -33,7 +33,7 @@ from tests.training.conftest import TINY
 ROOT = Path(__file__).parents[2]
 FILES = {
     "recipe.toml", "run.json", "metrics.csv", "traces.csv", "last.ckpt", "best.safetensors", "result.json",
-    "curves.png", "traces.png", "confusion.png", "tensorboard",
+    "curves.png", "traces.png", "confusion.png", "tensorboard", "held_back.txt",
 }  # fmt: skip
 
 
@@ -218,6 +218,7 @@ def test_a_student_is_stopped_before_and_after_its_first_epoch_and_ends_with_the
     assert "tensors are taken over; new: " in done.stdout
     assert "Not tested. On sketches held back from training, in epoch" in done.stdout
     assert {path.name for path in whole.iterdir()} == FILES - {"result.json", "confusion.png"}
+    assert (whole / "held_back.txt").read_text() == (finished / "held_back.txt").read_text()
     begun = open_run(whole)
     assert (begun.start, begun.test, begun.recipe.teacher) == (finished.resolve(), False, str(finished.resolve()))
 

@@ -31,6 +31,7 @@ from dabnet.training.run import (
     check_new,
     load_trained,
     open_run,
+    read_held_back,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def train(
     fold is looked at once, at the end, or never with --no-test.
 
     --from starts from what another network learnt, and --teacher learns from its answers: the same classes, but any
-    width and precision.
+    width and precision. What the run of --from held back is held back again, as far as it is in this set.
 
     --from a packed model, such as 'default', takes no recipe: its layers stay as they are, and only the last one is
     learnt anew, for the classes of --data. With --add instead of --data it keeps the classes that it knows, and learns
@@ -140,7 +141,8 @@ def _fit(folder: Path, begun: RunFolder, device: str, workers: int, console: Con
     model = load_trained(start) if start and not (folder / LAST).exists() else None
     return fit(
         folder, settings, SketchSet(data), fold,
-        start=model, test=test, device=device, workers=workers, console=console,
+        start=model, held_back=read_held_back(folder, start), test=test,
+        device=device, workers=workers, console=console,
     )  # fmt: skip
 
 

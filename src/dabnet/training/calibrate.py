@@ -23,7 +23,7 @@ from dabnet.runtime.evaluation import Evaluation, log_mean, show_crops
 from dabnet.sketches.raster import show_batch
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
-from dabnet.training.run import RUN, open_run
+from dabnet.training.run import RUN, open_run, read_held_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def calibrate(
             f"the run's sketches, '{begun.data}', are not there any more: put them back, or leave out --calibrate."
         )
     sketches = SketchSet(begun.data)
-    parts = divide(sketches, begun.recipe, begun.fold)
+    parts = divide(sketches, begun.recipe, begun.fold, read_held_back(folder, begun.start))
     if tuple(parts.classes) != model.labels:
         raise InputError(f"'{begun.data}' has other classes than the run learnt: put its own sketches back.")
     rows = parts.validation

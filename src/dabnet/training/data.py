@@ -22,7 +22,7 @@ from dabnet.training.augment_strokes import pen_widths
 from dabnet.training.mixing import Batch, mix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -44,10 +44,15 @@ class Parts(NamedTuple):
     """(drawings,): drawings of the same class and source have the same number."""
 
 
-def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
+LEAST_HELD_BACK = 0.01
+"""Share of the training folds below which the drawings that another run held back are too few to judge by."""
+
+
+def divide(sketches: SketchSet, recipe: Recipe, fold: int, held_back: Collection[str] = ()) -> Parts:
     """Divide a set: the fold is for the test, and a share of the other folds, of every class, for validation.
 
-    Drawings that are for training only are in neither.
+    Drawings that are for training only are in neither. `held_back` has the ids of drawings that a network which this
+    one starts from was not trained on: they are for validation then, since of all others it knows the answers.
     """
     classes = sketches.classes if recipe.classes is None else recipe.classes
     for name in classes:
@@ -63,8 +68,10 @@ def divide(sketches: SketchSet, recipe: Recipe, fold: int) -> Parts:
         raise InputError(f"'{sketches.path}' has no fold {fold} to test on: it has {', '.join(map(str, folds))}.")
     rows = np.flatnonzero((labels >= 0) & (sketches.folds != fold))
     candidates = rows[sketches.folds[rows] != TRAIN_ONLY] if len(folds) > 1 else rows
-    parts = stratified_folds(labels[candidates], max(2, round(1 / recipe.validation)), recipe.seed)
-    validation = candidates[parts == 0]
+    validation = candidates[np.isin(sketches.ids[candidates], list(held_back))] if held_back else candidates[:0]
+    if len(validation) < LEAST_HELD_BACK * len(candidates):
+        parts = stratified_folds(labels[candidates], max(2, round(1 / recipe.validation)), recipe.seed)
+        validation = candidates[parts == 0]
     test = np.flatnonzero((labels >= 0) & (sketches.folds == fold))
     groups = sketches.sources.astype(np.int64) * len(classes) + labels
     return Parts(np.setdiff1d(rows, validation), validation, test, labels, classes, groups)

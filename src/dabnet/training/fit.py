@@ -24,11 +24,11 @@ from dabnet.training.data import divide, training_loader, validation_loader
 from dabnet.training.evaluate import evaluate
 from dabnet.training.module import Training
 from dabnet.training.pictures import draw_confusion, draw_curves, draw_traces
-from dabnet.training.run import LAST, TrainedNetwork, check_checkpoint, load_trained
+from dabnet.training.run import LAST, TrainedNetwork, check_checkpoint, load_trained, write_held_back
 from dabnet.training.teacher import load_teacher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from dabnet.runtime.evaluation import Evaluation
@@ -47,6 +47,7 @@ def fit(
     fold: int,
     *,
     start: TrainedNetwork | None = None,
+    held_back: Collection[str] = (),
     test: bool = True,
     device: str = "auto",
     workers: int = 0,
@@ -54,11 +55,12 @@ def fit(
 ) -> Evaluation | None:
     """Train in a run's folder, from its last epoch if it has one, and test the best network once, on the fold.
 
-    `start` gives the first weights, and `test=False` leaves the fold alone and gives None. Under torchrun every process
-    calls this; all but the first get None.
+    `start` gives the first weights, and `held_back` the ids of drawings that these never saw, to choose the best epoch
+    by. `test=False` leaves the fold alone and gives None. Under torchrun every process calls this; all but the first
+    get None.
     """
     console = console or Console(quiet=True)
-    parts = divide(sketches, recipe, fold)
+    parts = divide(sketches, recipe, fold, held_back)
     devices, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
     torch.manual_seed(recipe.seed)
     net = build(**recipe.network_settings(len(parts.classes)))
@@ -72,6 +74,8 @@ def fit(
     steps = len(loader) // recipe.accumulate
     if last.exists():
         check_checkpoint(last, net)
+    elif rank == 0:
+        write_held_back(folder, sketches.ids[parts.validation].tolist())
     with _quiet(), _stoppable():
         trainer = Trainer(
             accelerator=device,

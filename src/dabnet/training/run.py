@@ -2,6 +2,7 @@
 
 recipe.toml         every setting, with the changes of the command line
 run.json            data set, fold, the weights it started from, whether to test
+held_back.txt       ids of the drawings that the best epoch is chosen by; a run that starts from this one keeps to them
 metrics.csv         a row per epoch
 traces.csv          a row per epoch and binary layer: alpha, beta, K/n, flips, error
 last.ckpt           all that it takes to go on
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 BEST, LAST, METRICS, RECIPE, RUN = "best.safetensors", "last.ckpt", "metrics.csv", "recipe.toml", "run.json"
+HELD_BACK = "held_back.txt"
 
 
 class TrainedNetwork(NamedTuple):
@@ -166,6 +168,25 @@ def open_run(folder: Path) -> RunFolder:
         if isinstance(problem, InputError):
             raise
         raise InputError(f"'{folder}' holds no run that can be resumed ({_short(problem)}).") from None
+
+
+def write_held_back(folder: Path, ids: Sequence[str]) -> None:
+    """Note the drawings that a run chooses its best epoch by, one id per line."""
+    write_beside(folder / HELD_BACK, "".join(f"{json.dumps(name)}\n" for name in ids).encode(), then="resume the run")
+
+
+def read_held_back(folder: Path, start: Path | None) -> list[str]:
+    """Return the drawings that a run has to hold back because the run that it starts from did; none if there is none.
+
+    A run that began has noted them itself, so the other one may be gone by then.
+    """
+    if start is None:
+        return []
+    noted = next((path for path in (folder / HELD_BACK, start / HELD_BACK) if path.is_file()), None)
+    try:
+        return [] if noted is None else [str(json.loads(line)) for line in noted.read_text().splitlines()]
+    except (OSError, ValueError) as problem:
+        raise InputError(f"'{noted}' is damaged ({_short(problem)}): restore it, or delete it.") from None
 
 
 def check_checkpoint(path: Path, net: nn.Module) -> None:
