@@ -47,6 +47,16 @@ def test_logits_that_were_scaled_get_their_scale_as_temperature(scale: float) ->
     assert fit_temperature(logits, labels) == pytest.approx(scale, rel=0.03)
 
 
+def test_each_source_counts_as_much_as_any_other() -> None:
+    # A source of few drawings whose logits are thrice too large, beside a large one that is honest.
+    (few, few_labels), (many, many_labels) = draw(4, 200, 6, 3.0), draw(5, 2000, 6, 1.0)
+    logits, labels = np.concatenate([few, many]), np.concatenate([few_labels, many_labels])
+    found = fit_temperature(logits, labels, np.repeat([0, 7], [200, 2000]))
+    repeated = np.concatenate([np.repeat(few, 10, axis=0), many])
+    assert found == pytest.approx(fit_temperature(repeated, np.concatenate([np.repeat(few_labels, 10), many_labels])))
+    assert found > 1.1 * fit_temperature(logits, labels)
+
+
 def test_float32_logits_of_any_size_and_shift_are_fine() -> None:
     logits, labels = draw(2, 300, 5, 1.0)
     found = fit_temperature(logits, labels)

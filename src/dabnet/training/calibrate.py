@@ -8,6 +8,8 @@ least negative log likelihood, is found as b = 1/T: there the function is convex
 Guo et al., On Calibration of Modern Neural Networks, 2017.
 
 The mean p of several views' probabilities is too modest: a second temperature, fitted to log p the same way, mends it.
+
+In a union, each source counts as much as any other, however many of its sketches were held back.
 """
 
 from __future__ import annotations
@@ -50,8 +52,12 @@ class Calibration(NamedTuple):
     """The expected calibration error on these, with the temperature 1 and with the model's."""
 
 
-def fit_temperature(logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]]) -> float:
-    """Return the temperature, from 0.05 to 20, that has the least negative log likelihood; logits are (N, classes).
+def fit_temperature(
+    logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]], sources: NDArray[np.integer[Any]] | None = None
+) -> float:
+    """Return the temperature, from 0.05 to 20, that has the least negative log likelihood.
+
+    Logits are (N, classes), labels and sources (N,).
 
     >>> logits = np.array([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [4.0, 0.0]])
     >>> round(fit_temperature(logits, np.array([0, 0, 0, 1])), 2)  # 4 / log(3): it is right three times of four
@@ -59,12 +65,16 @@ def fit_temperature(logits: NDArray[np.floating[Any]], labels: NDArray[np.intege
     """
     values = np.asarray(logits, dtype=np.float64)
     values = values - values.max(axis=1, keepdims=True)
-    right = values[np.arange(len(values)), labels].mean()
+    shares = None
+    if sources is not None:
+        _, members, counts = np.unique(sources, return_inverse=True, return_counts=True)
+        shares = 1 / counts[members]
+    right = np.average(values[np.arange(len(values)), labels], weights=shares)
     low, high = 1 / MOST, 1 / LEAST
     for _ in range(60):  # the derivative rises with b: halve the range that its zero is in
         b = (low + high) / 2
         weights = np.exp(b * values)
-        slope = ((weights * values).sum(axis=1) / weights.sum(axis=1)).mean() - right
+        slope = np.average((weights * values).sum(axis=1) / weights.sum(axis=1), weights=shares) - right
         low, high = (low, b) if slope > 0 else (b, high)
     return float(2 / (low + high))
 
@@ -90,15 +100,20 @@ def calibrate(
     rows = parts.validation
     session = Session(model, threads)
     logits = ask(session, sketches, rows, begun.recipe.raster, progress)
-    found = with_temperature(model, logits, parts.labels[rows])
+    found = with_temperature(model, logits, parts.labels[rows], sketches.sources[rows])
     views = ask_views(session, found.model.temperature, sketches, rows, begun.recipe.raster, progress)
-    sharpness = float(f"{fit_temperature(views, parts.labels[rows]):.4g}")
+    sharpness = float(f"{fit_temperature(views, parts.labels[rows], sketches.sources[rows]):.4g}")
     return found._replace(model=replace(found.model, views_temperature=sharpness))
 
 
-def with_temperature(model: Model, logits: NDArray[np.floating[Any]], labels: NDArray[np.integer[Any]]) -> Calibration:
+def with_temperature(
+    model: Model,
+    logits: NDArray[np.floating[Any]],
+    labels: NDArray[np.integer[Any]],
+    sources: NDArray[np.integer[Any]] | None = None,
+) -> Calibration:
     """Set a model's temperature to the one that fits its logits, (N, classes), and tell what that changes."""
-    temperature = float(f"{fit_temperature(logits, labels):.4g}")
+    temperature = float(f"{fit_temperature(logits, labels, sources):.4g}")
     before, after = (
         Evaluation.from_logits(labels, logits / divisor, model.labels).ece() for divisor in (1.0, temperature)
     )

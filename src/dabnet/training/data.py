@@ -6,7 +6,7 @@ device would see in turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -140,7 +140,7 @@ class Batches(Sampler[Key]):
 
 
 def sampling_shares(
-    groups: NDArray[np.int64], sources: NDArray[np.int64], balance: float, balance_sources: float
+    groups: NDArray[np.int64], sources: NDArray[np.integer[Any]], balance: float, balance_sources: float
 ) -> NDArray[np.float64]:
     """Return how large a share of an epoch each drawing is.
 
