@@ -50,11 +50,16 @@ def test_changes_by_name_keep_the_rest() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"weights": "dabs"}, "the layer's weights must be one of real, dab, xnor, bnn, not 'dabs'. Did you mean"),
-        ({"weights": "real", "activations": "int4"}, "activations='int4' is for one-bit weights: choose weights dab"),
+        (
+            {"weights": "dabs"},
+            "the layer's weights must be one of real, dab, xnor, bnn, dab-learned, irnet, recu, adabin, not",
+        ),
+        ({"weights": "real", "activations": "int4"}, "activations='int4' is for one-bit weights: choose other weights"),
         ({"threshold": "learnt"}, "the layer's threshold must be zero or learned, not 'learnt'. Did you mean"),
         ({"weights": "bnn", "gradient": "paper"}, "method 'bnn' has no 'paper' gradient: choose one of ste."),
         ({"weights": "xnor", "max_k_step": 0.1}, "only 'dab' has a K that moves"),
+        ({"weights": "xnor", "split_every": 5}, "split_every=5 is for 'dab' without max_k_step"),
+        ({"split_every": 5, "gradient": "exact"}, "gradient='exact' is of values found in every step"),
         ({"max_k_step": 2}, "the layer's max_k_step must be from 1e-09 to 1, not 2."),
         ({"binary_start": 0}, "the layer's binary_start must be from 0.0001 to 1, not 0."),
     ],

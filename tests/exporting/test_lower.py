@@ -337,3 +337,27 @@ def test_the_network_is_left_as_it_was() -> None:
     lower(net, (1, 32, 32))
     assert [module.training for module in net.modules()] == modes
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": "irnet", "input_gradient": "annealed"},
+        {"weights": "recu", "threshold": "learned", "nonlinearity": "rprelu"},
+        {"weights": "adabin", "input_gradient": "approx"},
+        {"weights": "dab-learned", "activations": "int4"},
+        {"weights": "dab", "split_every": 3},
+    ],
+)
+def test_later_methods_answer_the_same_in_the_runtime(changes: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    net = dabnet.build(
+        "resnet18", 5, width=0.125, input_size=32, **{"shortcuts": "conv", "activations": "sign", **changes}
+    )
+    x = drawings(8, 32)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    for step in range(3):
+        net.train()(torch.from_numpy(x)).logsumexp(dim=1).sum().backward()
+        optimizer.step()
+        dabnet.constrain_(net, centre=False, progress=step / 3)
+    assert_same(unsettle(net, x), x)

@@ -181,7 +181,20 @@ def learned_thresholds() -> nn.Sequential:
     )
 
 
-@pytest.mark.parametrize("build", [several_gradients, learned_thresholds])
+def later_methods() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3),
+        nn.PReLU(),
+        BinaryConv2d(8, 8, 3, weights="irnet", input_gradient="annealed"),
+        BinaryConv2d(8, 8, 3, weights="recu", threshold="learned", input_gradient="annealed"),
+        nn.Flatten(),
+        BinaryLinear(8 * 6 * 6, 6, weights="adabin"),
+        BinaryLinear(6, 6, weights="dab-learned"),
+        BinaryLinear(6, 5, weights="dab", split_every=10),
+    )
+
+
+@pytest.mark.parametrize("build", [several_gradients, learned_thresholds, later_methods])
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_network_trains_a_step_without_a_graph_break(backend: str, build: Callable[[], nn.Sequential]) -> None:
     torch.manual_seed(0)

@@ -35,7 +35,10 @@ def test_changes_are_read_as_toml_or_as_text() -> None:
         ("epochs=2.5", "epochs must be a whole number"),
         ("epochs=many", "epochs must be from"),
         ("precision=bin", "'bin' is not a precision: choose one of fprec, wbin, fbin. Did you mean"),
-        ("weights=dap", "the recipe's weights must be one of real, dab, xnor, bnn, not 'dap'. Did you mean 'dab'?"),
+        (
+            "weights=dap",
+            "the recipe's weights must be one of real, dab, xnor, bnn, dab-learned, irnet, recu, adabin, not",
+        ),
         ("activations=int7", "activations must be one of real, int8, int4, sign, not 'int7'. Did you mean"),
         ("gradient=exakt", "Did you mean 'exact'?"),
         ("schedule=linear", "schedule must be one of steps, one-cycle, cosine, not 'linear'"),

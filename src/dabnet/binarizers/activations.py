@@ -4,6 +4,7 @@
                RSign:  sign(x - t), with one t per channel that is learned    (ReActNet)
     backward:  "clipped"   dC/dx = dC/dy where |x| < 1, else 0         (straight-through, as XNOR-Net)
                "approx"    dC/dx = dC/dy * (2 - 2|x|) where |x| < 1    (Bi-Real Net's piecewise polynomial)
+               "annealed"  dC/dx = dC/dy * k t (1 - tanh²(t x))        (IR-Net; see `dabnet.binarizers.annealing`)
                RSign:  the same of x - t; and dC/dt = -sum of dC/dx over the channel
 
     whole numbers, from low to high, in steps of a size s that is learned    (LSQ, Esser et al., 2020)
@@ -24,12 +25,15 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, nn
 
+from dabnet.binarizers.annealing import Annealed, soft_sign, with_gradient_of
 from dabnet.binarizers.choices import Activations, SignGradient, Threshold
 from dabnet.errors import check_choice
 
 
-def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
+def sign(x: Tensor, gradient: SignGradient = "clipped", progress: Tensor | None = None) -> Tensor:
     """Binarize activations of any shape to +1 and -1.
+
+    The annealed gradient depends on the training's progress, (), which is 0 where it is left out.
 
     >>> x = torch.tensor([-1.0, -0.5, 0.0, 0.25], requires_grad=True)
     >>> sign(x, "approx")
@@ -38,21 +42,27 @@ def sign(x: Tensor, gradient: SignGradient = "clipped") -> Tensor:
     tensor([0.0000, 1.0000, 2.0000, 1.5000])
     """
     check_choice("gradient of sign", gradient, get_args(SignGradient))
+    if gradient == "annealed":
+        return with_gradient_of(
+            _sign(x.detach(), gradient), soft_sign(x, x.new_zeros(()) if progress is None else progress)
+        )
     binary: Tensor = _sign(x, gradient)
     return binary
 
 
-class Sign(nn.Module):
+class Sign(Annealed):
     """Takes the sign of a layer's inputs."""
 
     def __init__(self, gradient: SignGradient = "clipped") -> None:
         super().__init__()
         check_choice("gradient of sign", gradient, get_args(SignGradient))
         self.gradient: SignGradient = gradient
+        if gradient == "annealed":
+            self.keep_progress()
 
     def forward(self, x: Tensor) -> Tensor:
         """Any shape -> the same shape, +1 and -1."""
-        return sign(x, self.gradient)
+        return sign(x, self.gradient, self._buffers.get("progress"))
 
     def extra_repr(self) -> str:
         """Tell the gradient."""
@@ -73,12 +83,13 @@ class RSign(Sign):
         self, channels: int, gradient: SignGradient = "clipped", *, dims: int = 2, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__(gradient)
+        self.to(device)  # its progress, too
         self.threshold = nn.Parameter(torch.zeros(channels, device=device, dtype=dtype))
         self._shape = (channels, *[1] * dims)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., channels, dims) -> the same shape, +1 and -1."""
-        return sign(x - self.threshold.view(self._shape), self.gradient)
+        return super().forward(x - self.threshold.view(self._shape))
 
     def extra_repr(self) -> str:
         """Tell the channels and the gradient."""
@@ -159,7 +170,7 @@ def input_quantizer(
         return WholeNumbers(8 if activations == "int8" else 4, signed=signed, device=device, dtype=dtype)
     if threshold == "learned":
         return RSign(channels, gradient, dims=dims, device=device, dtype=dtype)
-    return Sign(gradient)
+    return Sign(gradient).to(device)
 
 
 @torch.library.custom_op("dabnet::sign", mutates_args=())

@@ -3,10 +3,10 @@
 Two axes say what of a layer is binary: its weights and its inputs, the activations. The paper has one word for both,
 its precision, and calls the weights' choice the method:
 
-    precision  weights            activations
-    fprec      real               real
-    wbin       dab, xnor or bnn   real
-    fbin       dab, xnor or bnn   sign
+    precision  weights     activations
+    fprec      real        real
+    wbin       a method    real
+    fbin       a method    sign
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 
 from dabnet.errors import InputError, check_choice
 
-Weights = Literal["real", "dab", "xnor", "bnn"]
-"""Real numbers, or how a filter's two values are found: distribution-aware, XNOR-Net's, or +1 and -1."""
+Weights = Literal["real", "dab", "xnor", "bnn", "dab-learned", "irnet", "recu", "adabin"]
+"""Real numbers, or how a filter's two values are found; see `dabnet.binarizers.weights`."""
 
 Activations = Literal["real", "int8", "int4", "sign"]
 """What a layer's inputs are: real numbers, whole numbers of 8 or 4 bits, or signs."""
@@ -28,13 +28,13 @@ Threshold = Literal["zero", "learned"]
 Precision = Literal["fprec", "wbin", "fbin"]
 """The paper's: nothing binary; weights binary; weights and activations binary."""
 
-Method = Literal["dab", "xnor", "bnn"]
-"""The paper's: how a filter's two values are found."""
+Method = Literal["dab", "xnor", "bnn", "dab-learned", "irnet", "recu", "adabin"]
+"""The paper's: how a filter's two values are found. All of `Weights` but real."""
 
-WeightGradient = Literal["paper", "exact", "ste"]
+WeightGradient = Literal["paper", "exact", "ste", "annealed"]
 """What stands for the gradient of binary weights; see `dabnet.binarizers.weights`."""
 
-SignGradient = Literal["clipped", "approx"]
+SignGradient = Literal["clipped", "approx", "annealed"]
 """What stands for the gradient of a sign; see `dabnet.binarizers.activations`."""
 
 Axes = tuple[Weights, Activations]

@@ -48,20 +48,24 @@ class BinarySettings:
     OWNER: ClassVar[str] = "the layer's"
 
     weights: Weights = "dab"
-    """real, or how a filter's two values are found: dab, xnor or bnn."""
+    """real, or how a filter's two values are found: dab, xnor, bnn, dab-learned, irnet, recu or adabin."""
     activations: Activations = "sign"
     """What the layer takes: real numbers, whole numbers of 8 or 4 bits in steps of a learned size (int8, int4), or
     signs."""
     gradient: WeightGradient | None = None
-    """The gradient of binary weights: paper, exact or ste; left out, the paper's."""
+    """The gradient of binary weights: paper, exact, ste or annealed; left out, the paper's, or that of the method's
+    authors."""
     input_gradient: SignGradient = "clipped"
-    """The gradient of the activations' sign: clipped or approx."""
+    """The gradient of the activations' sign: clipped, approx or annealed."""
     threshold: Threshold = "zero"
     """Where an activation's sign changes: at zero, or learned for each channel (RSign). With a norm before the sign,
     which shifts each channel itself, there is nothing more to learn: then it is zero."""
     max_k_step: Annotated[float, Within(1e-9, 1)] | None = None
     """How far K may move in a step, as a share of a filter's weights, for training that must be stabilized; left out,
     as far as it likes. Only dab has a K that moves, and `dabnet.constrain_` takes the step."""
+    split_every: Annotated[int, Within(1, 1_000_000)] = 1
+    """Steps from one optimal split to the next, for dab; between them a filter's two values stay, and each weight takes
+    the nearer one. `dabnet.constrain_` counts the steps."""
     binary_start: Annotated[float, Within(1e-4, 1)] | None = None
     """Standard deviation of binary layers' first weights; left out, Kaiming's as in the paper. Smaller weights change
     sides sooner, which helps short trainings."""
@@ -70,7 +74,7 @@ class BinarySettings:
         check_settings(self.OWNER, self)
         if self.has_whole_numbers and self.weights == "real":
             raise InputError(
-                f"activations='{self.activations}' is for one-bit weights: choose weights dab, xnor or bnn, or real "
+                f"activations='{self.activations}' is for one-bit weights: choose other weights than real, or real "
                 "activations."
             )
         if self.weights != "real" and self.gradient is not None:
@@ -79,6 +83,15 @@ class BinarySettings:
             raise InputError(
                 f"max_k_step={self.max_k_step} with method '{self.weights}' makes no sense: only 'dab' has a K that "
                 "moves."
+            )
+        if self.split_every > 1 and (self.weights not in ("real", "dab") or self.max_k_step is not None):
+            raise InputError(
+                f"split_every={self.split_every} is for 'dab' without max_k_step, which both say when the split moves: "
+                "leave it out, or choose weights='dab'."
+            )
+        if self.split_every > 1 and self.gradient == "exact":
+            raise InputError(
+                "gradient='exact' is of values found in every step: choose paper or ste, or split_every=1."
             )
 
     @property

@@ -9,7 +9,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dabnet.binarizers.split import TIE, Split, nonfinite
+from dabnet.binarizers.split import TIE, Split, nonfinite, optimal_split
+
+
+def split_weights(
+    w: Tensor, low_counts: tuple[Tensor, Tensor] | None = None, layer: str = "", binary: Tensor | None = None
+) -> Split[Tensor]:
+    """Return the best split whose low count is between two limits, (filters,) each; fill `binary` if it is given."""
+    if w.dtype == torch.float64:
+        return sweep_split(w, low_counts=low_counts, layer=layer)
+    return optimal_split(w.float(), torch.get_num_threads(), low_counts=low_counts, layer=layer, binary=binary)
 
 
 def sweep_split(w: Tensor, *, low_counts: tuple[Tensor, Tensor] | None = None, layer: str = "") -> Split[Tensor]:

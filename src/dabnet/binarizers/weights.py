@@ -6,6 +6,9 @@
     "xnor"      alpha = mean|w|, beta = -alpha, e = [w >= 0]     (BWN with real inputs, XNOR-Net with binary ones)
     "bnn"       alpha = 1, beta = -1, e = [w >= 0]               (BNN)
 
+    "irnet", "recu", "adabin"    see `dabnet.binarizers.later`
+    "dab-learned"                see `dabnet.binarizers.kept`
+
 Of the two groups of weights the low one has the smaller value. Its size is the low count: n - K or K, where K = sum(e),
 as alpha is the larger value or the smaller one. Training may prescribe or limit it.
 
@@ -20,71 +23,26 @@ The gradient that reaches w_i, from g_i = dC/dw~_i, with [.] for 1 where true an
                         for the mask's.
     "ste"       all     g_i [|w_i| <= 1], the clipped straight-through estimator; for bnn there is no other.
 
-Binarizing is a custom operator, so `torch.compile` keeps it in the graph.
+Binarizing by these three is a custom operator, so `torch.compile` keeps it in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dabnet import _native
 from dabnet.binarizers.choices import Method, WeightGradient, Weights
+from dabnet.binarizers.kept import LearnedDab, RareDab
+from dabnet.binarizers.later import AdabinWeights, IrnetWeights, RecuWeights
+from dabnet.binarizers.quantizer import TwoValues, WeightQuantizer
 from dabnet.binarizers.rows import from_rows, is_channels_last, select, to_rows
-from dabnet.binarizers.split import Split, optimal_split
-from dabnet.binarizers.sweep import sweep_split
-from dabnet.errors import InputError, check_choice
+from dabnet.binarizers.sweep import split_weights
+from dabnet.errors import check_choice
 
-
-class TwoValues(NamedTuple):
-    """What is left of a layer's weights: two values per filter, and which weight takes which."""
-
-    mask: Tensor
-    """(filters, n) bool: the weights that take `alpha`."""
-    alpha: Tensor
-    """(filters, 1)"""
-    beta: Tensor
-    """(filters, 1)"""
-
-
-class WeightQuantizer(nn.Module):
-    """What makes a layer's weights binary: the formula of the two values, and what stands for its gradient.
-
-    A subclass has both, on weights as rows, (filters, n); a line in `QUANTIZERS` gives it its name. It may own
-    parameters.
-    """
-
-    METHOD: ClassVar[Method]
-    GRADIENTS: ClassVar[dict[str, Callable[[Tensor, Tensor, TwoValues], Tensor]]]
-    """Each gradient by name, of g = dC/dw~ (filters, n), the weights and what they became; the first is the default."""
-
-    def __init__(self, gradient: WeightGradient | None = None) -> None:
-        super().__init__()
-        gradient = default_gradient(self.METHOD) if gradient is None else gradient
-        check_gradient(self.METHOD, gradient)
-        self.gradient: WeightGradient = gradient
-
-    @staticmethod
-    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
-        """Return the binary weights of (filters, n) real ones, and what they are made of."""
-        raise NotImplementedError
-
-    def forward(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> Tensor:
-        """(filters, ...) -> the same shape, with two values per filter; as `binarize` does."""
-        binary: Tensor = _binarize(weight, self.METHOD, self.gradient, low_count, layer)[0]
-        return binary
-
-    def with_values(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> tuple[Tensor, TwoValues]:
-        """Do as `forward`, and return the mask and the two values as well; those have no gradient."""
-        binary, mask, alpha, beta = _binarize(weight, self.METHOD, self.gradient, low_count, layer)
-        return binary, TwoValues(from_rows(mask, weight).flatten(1), alpha.detach(), beta.detach())
-
-    def extra_repr(self) -> str:
-        """Tell the gradient."""
-        return f"gradient={self.gradient}"
+__all__ = ["QUANTIZERS", "TwoValues", "WeightQuantizer", "binarize", "two_values", "weight_quantizer"]
 
 
 def binarize(
@@ -97,8 +55,8 @@ def binarize(
 ) -> Tensor:
     """Binarize weights of shape (filters, ...), differentiably; each filter keeps two values.
 
-    The default gradient is the paper's; for "bnn" it is "ste". `low_count`, int64 (filters,), prescribes the low
-    count of each filter for "dab", -1 meaning the optimum. `layer` is a name for errors.
+    The default gradient is the paper's; where a method has none, its authors'. `low_count`, int64 (filters,),
+    prescribes the low count of each filter for "dab", -1 meaning the optimum. `layer` is a name for errors.
 
     >>> w = torch.tensor([[-0.5, 0.25, 0.25, 0.5]], requires_grad=True)
     >>> binarize(w, "dab", "ste")
@@ -106,9 +64,7 @@ def binarize(
     >>> (binarize(w, "dab", "paper") * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward(); w.grad
     tensor([[1.5000, 1.3333, 2.0000, 2.6667]])
     """
-    gradient = default_gradient(method) if gradient is None else gradient
-    check_gradient(method, gradient)
-    binary: Tensor = _binarize(weight, method, gradient, low_count, layer)[0]
+    binary: Tensor = _fresh(weight, method, gradient, layer)(weight, low_count, layer)
     return binary
 
 
@@ -116,33 +72,49 @@ def two_values(
     weight: Tensor, method: Method = "dab", *, low_count: Tensor | None = None, layer: str = ""
 ) -> TwoValues:
     """Return the mask and the two values that `binarize` builds its answer from."""
+    return _fresh(weight, method, None, layer).with_values(weight.detach(), low_count, layer)[1]
+
+
+def _fresh(weight: Tensor, method: Method, gradient: WeightGradient | None, layer: str) -> WeightQuantizer:
+    """Return a quantizer that knows nothing but these weights."""
     check_choice("method", method, get_args(Method))
-    return QUANTIZERS[method]().with_values(weight.detach(), low_count, layer)[1]
+    if gradient is not None:
+        check_choice("gradient of weights", gradient, get_args(WeightGradient))
+    quantizer = QUANTIZERS[method](gradient, len(weight)).to(weight.device)
+    quantizer.begin_(weight, layer)
+    return quantizer
 
 
-def weight_quantizer(weights: Weights, gradient: WeightGradient | None = None) -> WeightQuantizer | None:
-    """Return what makes weights binary; None where they stay real.
+def weight_quantizer(
+    weights: Weights, gradient: WeightGradient | None = None, filters: int = 0, split_every: int = 1, **like: Any
+) -> WeightQuantizer | None:
+    """Return what makes the weights of so many filters binary; None where they stay real.
+
+    `like` is the device and the type of what it learns.
 
     >>> weight_quantizer("dab")
     DabWeights(gradient=paper)
     """
-    return None if weights == "real" else QUANTIZERS[weights](gradient)
+    if weights == "real":
+        return None
+    if weights == "dab" and split_every > 1:
+        return RareDab(gradient, filters, split_every, **like)
+    if weights == "dab-learned":
+        return LearnedDab(gradient, filters, **like)
+    return QUANTIZERS[weights](gradient, filters).to(like.get("device"))
 
 
 def default_gradient(method: Method) -> WeightGradient:
     """Return the gradient that is used where none is chosen: the paper's, if the method has it."""
     check_choice("method", method, get_args(Method))
-    gradients = QUANTIZERS[method].GRADIENTS
-    return "paper" if "paper" in gradients else "ste"
+    return QUANTIZERS[method].choose_gradient(None)
 
 
 def check_gradient(method: Method, gradient: WeightGradient) -> None:
     """Raise an `InputError` unless `method` knows `gradient`."""
     check_choice("method", method, get_args(Method))
     check_choice("gradient of weights", gradient, get_args(WeightGradient))
-    if gradient not in QUANTIZERS[method].GRADIENTS:
-        known = ", ".join(QUANTIZERS[method].GRADIENTS)
-        raise InputError(f"method '{method}' has no '{gradient}' gradient: choose one of {known}.")
+    QUANTIZERS[method].choose_gradient(gradient)
 
 
 def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str = "") -> Tensor:
@@ -151,17 +123,8 @@ def limited_low_count(weight: Tensor, low_count: Tensor, reach: int, layer: str 
     Where `low_count` is -1, the best of all splits counts.
     """
     w = weight.detach().reshape(len(weight), -1)
-    split = _split(w, (low_count - reach, _highest_low_count(low_count, reach, w)), layer)
+    split = split_weights(w, (low_count - reach, _highest_low_count(low_count, reach, w)), layer)
     return torch.where(split.alpha < split.beta, split.k, w.shape[1] - split.k)
-
-
-def _split(
-    w: Tensor, low_counts: tuple[Tensor, Tensor] | None, layer: str, binary: Tensor | None = None
-) -> Split[Tensor]:
-    """Return the best split whose low count is between two limits, (filters,) each; fill `binary` if it is given."""
-    if w.dtype == torch.float64:
-        return sweep_split(w, low_counts=low_counts, layer=layer)
-    return optimal_split(w.float(), torch.get_num_threads(), low_counts=low_counts, layer=layer, binary=binary)
 
 
 def _highest_low_count(low_count: Tensor, reach: int, w: Tensor) -> Tensor:
@@ -197,7 +160,29 @@ def _is_clamped(w: Tensor) -> bool:
     return bool(low >= -1) and bool(high <= 1)
 
 
-class DabWeights(WeightQuantizer):
+class OperatorWeights(WeightQuantizer):
+    """What the first three have in common: formula and gradients on weights as rows, (filters, n), in one operator."""
+
+    @staticmethod
+    def find(w: Tensor, low_count: Tensor | None, layer: str) -> tuple[Tensor, TwoValues]:
+        """Return the binary weights of (filters, n) real ones, and what they are made of.
+
+        The gradients take g = dC/dw~, (filters, n), the weights and what they became.
+        """
+        raise NotImplementedError
+
+    def forward(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> Tensor:
+        """(filters, ...) -> the same shape, with two values per filter."""
+        binary: Tensor = _binarize(weight, self.METHOD, self.gradient, low_count, layer)[0]
+        return binary
+
+    def with_values(self, weight: Tensor, low_count: Tensor | None = None, layer: str = "") -> tuple[Tensor, TwoValues]:
+        """Do as `forward`, and return the mask and the two values as well; those have no gradient."""
+        binary, mask, alpha, beta = _binarize(weight, self.METHOD, self.gradient, low_count, layer)
+        return binary, TwoValues(from_rows(mask, weight).flatten(1), alpha.detach(), beta.detach())
+
+
+class DabWeights(OperatorWeights):
     """DAB-Net's quantizer: the optimal split."""
 
     METHOD = "dab"
@@ -207,7 +192,7 @@ class DabWeights(WeightQuantizer):
         """Return what the optimal split, or the prescribed one, leaves of (filters, n) weights."""
         low_counts = None if low_count is None else (low_count, _highest_low_count(low_count, 0, w))
         binary = torch.empty_like(w, memory_format=torch.contiguous_format) if w.dtype == torch.float32 else None
-        split = _split(w, low_counts, layer, binary)
+        split = split_weights(w, low_counts, layer, binary)
         values = TwoValues(split.mask, split.alpha[:, None].to(w.dtype), split.beta[:, None].to(w.dtype))
         return select(*values) if binary is None else binary, values
 
@@ -244,7 +229,7 @@ class DabWeights(WeightQuantizer):
     GRADIENTS: ClassVar = {"paper": paper, "exact": exact, "ste": _ste}
 
 
-class XnorWeights(WeightQuantizer):
+class XnorWeights(OperatorWeights):
     """XNOR-Net's quantizer: the signs, times the mean magnitude."""
 
     METHOD = "xnor"
@@ -272,7 +257,7 @@ class XnorWeights(WeightQuantizer):
     GRADIENTS: ClassVar = {"paper": paper, "exact": exact, "ste": _ste}
 
 
-class BnnWeights(WeightQuantizer):
+class BnnWeights(OperatorWeights):
     """BNN's quantizer: the signs."""
 
     METHOD = "bnn"
@@ -285,14 +270,18 @@ class BnnWeights(WeightQuantizer):
     GRADIENTS: ClassVar = {"ste": _ste}
 
 
-QUANTIZERS: dict[str, type[WeightQuantizer]] = {"dab": DabWeights, "xnor": XnorWeights, "bnn": BnnWeights}
+QUANTIZERS: dict[str, type[WeightQuantizer]] = {
+    quantizer.METHOD: quantizer
+    for quantizer in (DabWeights, XnorWeights, BnnWeights, LearnedDab, IrnetWeights, RecuWeights, AdabinWeights)
+}
+_OPERATORS: dict[str, type[OperatorWeights]] = {each.METHOD: each for each in (DabWeights, XnorWeights, BnnWeights)}
 
 
 @torch.library.custom_op("dabnet::binarize", mutates_args=())
 def _binarize(
     weight: Tensor, method: str, gradient: str, low_count: Tensor | None, layer: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    binary, values = QUANTIZERS[method].find(to_rows(weight, weight), low_count, layer)
+    binary, values = _OPERATORS[method].find(to_rows(weight, weight), low_count, layer)
     return from_rows(binary, weight), *values
 
 
@@ -321,7 +310,7 @@ def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
 def _gradient(
     grad: Tensor, weight: Tensor, mask: Tensor, alpha: Tensor, beta: Tensor, method: str, gradient: str
 ) -> Tensor:
-    formula = QUANTIZERS[method].GRADIENTS[gradient]
+    formula = _OPERATORS[method].GRADIENTS[gradient]
     return from_rows(formula(to_rows(grad, weight), to_rows(weight, weight), TwoValues(mask, alpha, beta)), weight)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from dabnet._settings import read_changes
+from dabnet.binarizers.choices import Weights as _Weights
 from dabnet.binarizers.choices import choose_axes
 from dabnet.errors import InputError, suggest
 from dabnet.networks.names import NAMES
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Weights = Annotated[
-    str | None, typer.Option(help="Of a network given by name: real, dab, xnor or bnn; dab if left out.")
+    str | None, typer.Option(help=f"Of a network given by name: {', '.join(get_args(_Weights))}; dab if left out.")
 ]
 Activations = Annotated[
     str | None, typer.Option(help="Of a network given by name: real, int8, int4 or sign; sign if left out.")
@@ -24,7 +25,7 @@ Precision = Annotated[
     str | None,
     typer.Option(help="The paper's word for weights and activations, instead of these: fprec, wbin or fbin."),
 ]
-Method = Annotated[str | None, typer.Option(help="The paper's word for how weights are binary: dab, xnor or bnn.")]
+Method = Annotated[str | None, typer.Option(help="The paper's word for how weights are binary, such as dab or xnor.")]
 Classes = Annotated[int, typer.Option(help="Of a network given by name.")]
 Width = Annotated[float, typer.Option(help="Of a network given by name: factor on all channels.")]
 Size = Annotated[int | None, typer.Option(help="Of a network given by name: pixels per side.")]

@@ -49,8 +49,10 @@ class Network(nn.Module):
                     nn.init.zeros_(module.bias)
         start = self.settings["binary_start"]
         for module in self.modules():
-            if start is not None and isinstance(module, BinaryLayer) and module.has_binary_weights:
-                nn.init.normal_(module.weight, std=start)
+            if isinstance(module, BinaryLayer) and module.quantize_weight is not None:
+                if start is not None:
+                    nn.init.normal_(module.weight, std=start)
+                module.quantize_weight.begin_(module.weight, module.name)
 
 
 def real_unit(

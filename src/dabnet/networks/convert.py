@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from torch import nn
 
 from dabnet._settings import check_names
+from dabnet.binarizers.annealing import set_progress_
 from dabnet.binarizers.choices import Activations, Method, Precision, Weights, choose_axes
 from dabnet.binarizers.settings import BinarySettings
 from dabnet.errors import InputError, suggest
@@ -141,11 +142,12 @@ def _find_others(module: nn.Module, *, keep_first: bool) -> dict[str, str]:
     return found
 
 
-def constrain_(module: nn.Module, *, centre: bool = True) -> None:
+def constrain_(module: nn.Module, *, centre: bool = True, progress: float | None = None) -> None:
     """Centre and clamp the weights of every binary layer, in place: the constraint of Algorithm 2.
 
     Call it once before training and once after every optimizer step. `centre=False` only clamps: centring removes the
-    skew that two free values can express.
+    skew that two free values can express. `progress`, the share of the training that is done, is for annealed gradients
+    and for recu, which change over a training; left out, they stay where they are, which is at the start.
 
     >>> layer = BinaryLinear(4, 1)
     >>> _ = nn.init.constant_(layer.weight, 3.0)
@@ -154,6 +156,8 @@ def constrain_(module: nn.Module, *, centre: bool = True) -> None:
     """
     for layer in binary_layers(module):
         layer.constrain_(centre)
+    if progress is not None:
+        set_progress_(module, progress)
 
 
 def binary_layers(module: nn.Module) -> Iterable[BinaryLayer]:

@@ -72,7 +72,11 @@ class BinaryLayer(nn.Module):
         self.keeps_weights_real = False  # for now: the first stage of a two-stage training
         self.name = name  # in the network, for errors
         self.norm = None if norm is None else norm(channels, **like)
-        self.quantize_weight = weight_quantizer(settings.weights, settings.gradient)
+        self.quantize_weight = weight_quantizer(
+            settings.weights, settings.gradient, len(self.weight), settings.split_every, **like
+        )
+        if self.quantize_weight is not None:
+            self.quantize_weight.begin_(self.weight, name)
         self.quantize_input = input_quantizer(
             settings.activations,
             settings.input_gradient,
@@ -92,6 +96,8 @@ class BinaryLayer(nn.Module):
         """Draw the first weights with the deviation that the settings ask for, if they do."""
         if self.settings.binary_start is not None and self.has_binary_weights:
             nn.init.normal_(self.weight, std=self.settings.binary_start)
+            if self.quantize_weight is not None:
+                self.quantize_weight.begin_(self.weight, self.name)
 
     @property
     def precision(self) -> Precision | None:
@@ -123,8 +129,11 @@ class BinaryLayer(nn.Module):
 
     @torch.no_grad()
     def constrain_(self, centre: bool = True) -> None:
-        """Centre and clamp binary weights (Algorithm 2) and, where K's steps are limited, let it take one."""
-        if not self.has_binary_weights or self.keeps_weights_real:
+        """Centre and clamp binary weights (Algorithm 2), and let the quantizer follow.
+
+        Where K's steps are limited, it takes one.
+        """
+        if self.quantize_weight is None or self.keeps_weights_real:
             return
         if centre and self.weights_per_filter > 1:
             # Over the input channels, for each filter and tap; over the whole filter where it has one channel only.
@@ -134,6 +143,7 @@ class BinaryLayer(nn.Module):
         if self.settings.max_k_step is not None and self.low_count is not None:
             reach = max(1, int(self.settings.max_k_step * self.weights_per_filter))
             self.low_count.copy_(limited_low_count(self.weight, self.low_count, reach, self.name))
+        self.quantize_weight.follow_(self.weight, self.name)
 
     def _binary_input(self, x: Tensor) -> Tensor:
         if self.quantize_input is None:

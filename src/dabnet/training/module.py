@@ -151,7 +151,8 @@ class Training(LightningModule):
     ) -> None:
         """Take the step, then keep Algorithm 2's constraint."""
         super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
-        constrain_(self.net, centre=self.recipe.centre)
+        progress = self.trainer.global_step / (self.recipe.epochs * self.steps_per_epoch)
+        constrain_(self.net, centre=self.recipe.centre, progress=min(1.0, progress))
         if self.average is not None:
             self.average.update(self.net)
 
