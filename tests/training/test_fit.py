@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ import dabnet
 from dabnet.cli import main
 from dabnet.errors import InputError
 from dabnet.networks.catalog import build
+from dabnet.networks.convert import binary_layers
 from dabnet.sketches.store import SketchSet
 from dabnet.training.data import divide
 from dabnet.training.evaluate import evaluate
@@ -315,3 +317,33 @@ def test_files_that_hold_no_network_are_refused_in_a_sentence(finished: Path, tm
     }.items():
         with pytest.raises(InputError, match=words):
             dabnet.load(tmp_path / name)
+
+
+def test_a_network_can_be_kept_with_other_binary_weights_than_it_trained_with(small_set: Path, tmp_path: Path) -> None:
+    recipe = dataclasses.replace(
+        TINY, weights="irnet", input_gradient="annealed", final_weights="dab", binary_decay=1.0, decay_to=(-0.02, 0.08),
+        epochs=2, validation=0.2,
+    )  # fmt: skip
+    folder = tmp_path / "run"
+    begin_run(folder, recipe, small_set, fold=0)
+    result = fit(folder, recipe, SketchSet(small_set), fold=0)
+    assert result is not None
+    kept = load_trained(folder).net
+    assert {layer.method for layer in binary_layers(kept)} == {"dab"}
+    state = torch.load(folder / "last.ckpt", weights_only=True)["state_dict"]
+    progress = [float(value) for name, value in state.items() if name.endswith("progress")]
+    assert len(progress) == 2 * len(list(binary_layers(kept)))  # of weights and of signs
+    assert progress == [1.0] * len(progress)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"decay_to": (0.1, 0.2)}, "decay_to must be one number below 0 and one above"),
+        ({"decay_to": (-2.0, 0.2)}, "decay_to must be two numbers from -1 to 1"),
+        ({"final_weights": "real"}, "final_weights is another way to make weights binary"),
+    ],
+)
+def test_a_recipe_for_weights_that_makes_no_sense_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        dataclasses.replace(TINY, **changes)

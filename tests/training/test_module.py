@@ -13,7 +13,7 @@ from dabnet.networks.convert import binary_layers
 from dabnet.training.callbacks import trace, upper_side
 from dabnet.training.data import NO_CLASS
 from dabnet.training.mixing import Batch
-from dabnet.training.module import Training, learning_rate
+from dabnet.training.module import Training, decay_binary_, learning_rate
 from dabnet.training.recipe import Recipe, change_recipe
 from dabnet.training.teacher import Teacher
 from tests.training.conftest import TINY
@@ -219,3 +219,15 @@ def test_traces_tell_the_values_the_share_the_flips_and_the_error() -> None:
         assert row["k_share"] == pytest.approx(float(layer.two_values().mask.double().mean()))
         assert row["alpha"] >= row["beta"] > 0
         assert row["epoch"] == 4
+        assert 0 < row["skew"] < 1
+
+
+def test_binary_weights_decay_to_two_numbers_and_real_ones_do_not() -> None:
+    net = build(**TINY.network_settings(5))
+    stem = net.get_parameter("stem.conv.weight").clone()
+    signs = [layer.weight >= 0 for layer in binary_layers(net)]
+    for _ in range(60):
+        decay_binary_(net, 0.2, (-0.1, 0.3))
+    for layer, above in zip(binary_layers(net), signs, strict=True):
+        torch.testing.assert_close(layer.weight.data, torch.where(above, 0.3, -0.1), rtol=0, atol=1e-4)
+    assert torch.equal(net.get_parameter("stem.conv.weight"), stem)

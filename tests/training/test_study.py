@@ -59,9 +59,11 @@ def test_combinations_can_be_left_out(tmp_path: Path) -> None:
     assert len(study.pairs()) == 1
 
 
-@pytest.mark.parametrize("name", ["ingredients", "dab-or-xnor"])
-def test_the_studies_that_are_kept_can_be_run(name: str) -> None:
-    study = load_study(Path(__file__).parents[2] / "studies" / f"{name}.toml")
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "studies").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_the_studies_that_are_kept_can_be_run(path: Path) -> None:
+    study = load_study(path)
     assert len({run.folder for run in study.runs}) == len(study.cells) * len(study.seeds)
 
 
@@ -112,5 +114,7 @@ def test_measures_are_the_last_epochs_and_the_tests(tmp_path: Path) -> None:
     assert read_measures(tmp_path, ["validation_accuracy"]) == {"validation_accuracy": 0.4}
     with pytest.raises(InputError, match="did not measure 'top1': it has epoch, validation_accuracy"):
         read_measures(tmp_path, ["top1"])
+    (tmp_path / "traces.csv").write_text("epoch,layer,flip\n1,a,0.9\n2,a,0.1\n2,b,0.3\n")
+    assert read_measures(tmp_path, ["trace:flip"]) == {"trace:flip": pytest.approx(0.2)}
     (tmp_path / "result.json").write_text('{"top1": 0.3, "per_class": {}}')
     assert read_measures(tmp_path, ["top1", "validation_accuracy"]) == {"top1": 0.3, "validation_accuracy": 0.4}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, cast
@@ -158,6 +159,26 @@ def constrain_(module: nn.Module, *, centre: bool = True, progress: float | None
         layer.constrain_(centre)
     if progress is not None:
         set_progress_(module, progress)
+
+
+def change_weights_(module: nn.Module, weights: Weights) -> None:
+    """Find the two values of every binary layer's filters in another way, in place, from the same real weights.
+
+    The norms of the network belong to the values it had: measure them anew (`dabnet.training.average.measure_norms`).
+
+    >>> layer = BinaryLinear(4, 1, weights="xnor")
+    >>> change_weights_(layer, "dab"); layer
+    BinaryLinear(
+      in_features=4, out_features=1, bias=False, weights=dab, activations=sign
+      (quantize_weight): DabWeights(gradient=paper)
+      (quantize_input): Sign(gradient=clipped)
+    )
+    """
+    changes: dict[str, Any] = {"weights": weights, "gradient": None, "max_k_step": None, "split_every": 1}
+    for layer in binary_layers(module):
+        layer.change_quantizer(dataclasses.replace(layer.settings, **changes))
+    if isinstance(settings := getattr(module, "settings", None), dict):  # what a network of ours is built from
+        settings |= changes
 
 
 def binary_layers(module: nn.Module) -> Iterable[BinaryLayer]:

@@ -67,16 +67,11 @@ class BinaryLayer(nn.Module):
                 "norm or threshold='learned'."
             )
         like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
-        self.settings = settings
         self.has_signs, self.has_binary_weights = settings.has_signs, settings.weights != "real"
         self.keeps_weights_real = False  # for now: the first stage of a two-stage training
         self.name = name  # in the network, for errors
         self.norm = None if norm is None else norm(channels, **like)
-        self.quantize_weight = weight_quantizer(
-            settings.weights, settings.gradient, len(self.weight), settings.split_every, **like
-        )
-        if self.quantize_weight is not None:
-            self.quantize_weight.begin_(self.weight, name)
+        self.change_quantizer(settings)
         self.quantize_input = input_quantizer(
             settings.activations,
             settings.input_gradient,
@@ -86,6 +81,20 @@ class BinaryLayer(nn.Module):
             signed=signed,
             **like,
         )
+
+    def change_quantizer(self, settings: BinarySettings) -> None:
+        """Make the weights binary as other settings say, from what they are now."""
+        self.settings = settings
+        self.quantize_weight = weight_quantizer(
+            settings.weights,
+            settings.gradient,
+            len(self.weight),
+            settings.split_every,
+            device=self.weight.device,
+            dtype=self.weight.dtype,
+        )
+        if self.quantize_weight is not None:
+            self.quantize_weight.begin_(self.weight, self.name)
         # The size of each filter's group of smaller weights, where K's steps are limited; -1 is the optimum.
         anchor = None
         if settings.max_k_step is not None and self.has_binary_weights:

@@ -42,10 +42,16 @@ class MovingAverage(nn.Module):
     @torch.no_grad()
     def network(self, net: nn.Module, batches: Iterable[Tensor]) -> nn.Module:
         """Return a copy of a network with the averaged weights, its norms measured on images (N, 1, H, W)."""
+        averaged = self.copy_with_averages(net)
+        measure_norms(averaged, batches)
+        return averaged
+
+    @torch.no_grad()
+    def copy_with_averages(self, net: nn.Module) -> nn.Module:
+        """Return a copy of a network with the averaged weights, and norms that do not belong to them."""
         averaged = copy.deepcopy(net)
         for name, parameter in averaged.named_parameters():
             parameter.copy_(self.get_buffer(_key(name)))
-        measure_norms(averaged, batches)
         return averaged
 
 

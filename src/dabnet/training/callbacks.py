@@ -116,7 +116,12 @@ def upper_side(layer: BinaryLayer) -> Tensor:
 
 @torch.no_grad()
 def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any]]:
-    """Return a row per binary layer: mean |alpha| and |beta|, K/n, the share of weights that changed side, error."""
+    """Return a row per binary layer.
+
+    alpha and beta are mean magnitudes, k_share is K/n, flip the share of weights that changed side, error that of the
+    two values as a share of the weights' squares, and skew how far a filter's mean is from its median, in its standard
+    deviations: 0 for a symmetric one, at most 1.
+    """
     rows = []
     for layer, before in zip(binary_layers(net), sides, strict=True):
         mask, alpha, beta = layer.two_values()
@@ -131,9 +136,21 @@ def trace(net: nn.Module, sides: list[Tensor], epoch: int) -> list[dict[str, Any
                 "k_share": float(mask.double().mean()),
                 "flip": float((upper_side(layer) != before).double().mean()),
                 "error": float(error),
+                "skew": float(skew_of_filters(weight).mean()),
             }
         )
     return rows
+
+
+def skew_of_filters(weight: Tensor) -> Tensor:
+    """Return how skewed each row of weights is, (filters,): |mean - median| in standard deviations, at most 1.
+
+    >>> skew_of_filters(torch.tensor([[-1.0, 0.0, 1.0], [0.0, 0.0, 3.0]]))
+    tensor([0.0000, 0.7071])
+    """
+    middle = weight.quantile(0.5, dim=1)
+    deviation = weight.std(dim=1, correction=0).clamp(min=torch.finfo(weight.dtype).tiny)
+    return (weight.mean(dim=1) - middle).abs() / deviation
 
 
 class Bar(Callback):

@@ -5,6 +5,7 @@ Gradients computed with the binary weights are applied to the latent ones by Ada
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,9 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from dabnet.errors import NonFiniteError
-from dabnet.networks.convert import binary_layers, constrain_
+from dabnet.networks.convert import binary_layers, change_weights_, constrain_
 from dabnet.networks.layers import BinaryLayer
-from dabnet.training.average import MovingAverage
+from dabnet.training.average import MovingAverage, measure_norms
 from dabnet.training.data import NO_CLASS
 from dabnet.training.mixing import Batch
 
@@ -124,17 +125,24 @@ class Training(LightningModule):
 
     @property
     def judged(self) -> nn.Module:
-        """The network that is validated and kept: this one or, where weights are averaged, the averaged one."""
+        """The network that is validated and kept: this one, or one that was made of it.
+
+        That is where weights are averaged, or finally made binary in another way.
+        """
         return self._judged[0]
 
     def on_validation_epoch_start(self) -> None:
-        """Make the averaged network, its norms measured on the first batches of this epoch."""
-        if self.average is not None:
-            loader = self.trainer.train_dataloader
-            assert loader is not None
-            keys = itertools.islice(loader.sampler, MEASURED_BATCHES)
-            batches = (loader.dataset[key].images.to(self.device) for key in keys)
-            self._judged[0] = self.average.network(self.net, batches).eval()
+        """Make the network that is judged, its norms measured on the first batches of this epoch."""
+        if self.average is None and self.recipe.final_weights is None:
+            return
+        judged = copy.deepcopy(self.net) if self.average is None else self.average.copy_with_averages(self.net)
+        if self.recipe.final_weights is not None:
+            change_weights_(judged, self.recipe.final_weights)
+        loader = self.trainer.train_dataloader
+        assert loader is not None
+        keys = itertools.islice(loader.sampler, MEASURED_BATCHES)
+        measure_norms(judged, (loader.dataset[key].images.to(self.device) for key in keys))
+        self._judged[0] = judged.eval()
 
     def _note(self, part: str, loss: Tensor, logits: Tensor, labels: Tensor) -> None:
         accuracy = (logits.detach().argmax(dim=1) == labels).float().mean()
@@ -149,9 +157,11 @@ class Training(LightningModule):
     def optimizer_step(
         self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
     ) -> None:
-        """Take the step, then keep Algorithm 2's constraint."""
+        """Take the step, let binary layers' weights decay if they are to, then keep Algorithm 2's constraint."""
         super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
-        progress = self.trainer.global_step / (self.recipe.epochs * self.steps_per_epoch)
+        if self.recipe.binary_decay:
+            decay_binary_(self.net, optimizer.param_groups[0]["lr"] * self.recipe.binary_decay, self.recipe.decay_to)
+        progress = (self.trainer.global_step + 1) / (self.recipe.epochs * self.steps_per_epoch)
         constrain_(self.net, centre=self.recipe.centre, progress=min(1.0, progress))
         if self.average is not None:
             self.average.update(self.net)
@@ -208,6 +218,21 @@ class Training(LightningModule):
 
     def _hint(self) -> str:
         return f"lower learning_rate (it is {self.recipe.learning_rate:g}), or go on from an earlier run with --from"
+
+
+@torch.no_grad()
+def decay_binary_(net: nn.Module, share: float, towards: tuple[float, float]) -> None:
+    """Move binary layers' weights a share of their way: those below 0 to the first number, the others to the second.
+
+    >>> from dabnet.networks.layers import BinaryLinear
+    >>> layer = BinaryLinear(2, 1); layer.weight.data = torch.tensor([[0.4, -0.4]])
+    >>> decay_binary_(layer, 0.5, (0.0, 0.2)); layer.weight.data
+    tensor([[ 0.3000, -0.2000]])
+    """
+    below, above = towards
+    for layer in binary_layers(net):
+        goal = torch.where(layer.weight >= 0, above, below).to(layer.weight.dtype)
+        layer.weight.lerp_(goal, min(1.0, share))
 
 
 def unsureness_loss(logits: Tensor) -> Tensor:

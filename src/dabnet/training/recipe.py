@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from dabnet._settings import Within, check_names, read_changes, setting_types
-from dabnet.binarizers.choices import translate_names
+from dabnet.binarizers.choices import Weights, translate_names
 from dabnet.binarizers.settings import takes_paper_names
 from dabnet.errors import InputError
 from dabnet.networks.settings import NetworkOptions
@@ -41,6 +41,9 @@ class Recipe(NetworkOptions):
     """sketch_a_net, resnet18 or googlenet."""
     centre: bool = True
     """Whether Algorithm 2 centres the weights, or only clamps them."""
+    final_weights: Weights | None = None
+    """How weights are made binary in the network that is validated and kept, where it differs from how they are while
+    training, such as dab after a training with xnor; its norms are measured anew. Left out, in the same way."""
 
     size: int = 224
     """Pixels per side that the network sees."""
@@ -62,6 +65,11 @@ class Recipe(NetworkOptions):
     halve_every: Annotated[int, Within(1, 100_000)] = 50
     weight_decay: Annotated[float, Within(0, 1)] = 0.0
     """Never on binary weights, norms and biases."""
+    binary_decay: Annotated[float, Within(0, 1000)] = 0.0
+    """How fast the real weights behind binary ones decay, per step and unit of learning rate; 0 is off."""
+    decay_to: Annotated[tuple[float, float], Within(-1, 1)] = (0.0, 0.0)
+    """Where they decay to: those below 0 to the first number, the others to the second. Two that are not equally far
+    from 0 keep filters skewed, which is what two free values are for."""
     label_smoothing: Annotated[float, Within(0, 0.9)] = 0.0
     teacher: str | None = None
     """A run whose network is learnt from, beside the labels; left out, there is none."""
@@ -118,6 +126,14 @@ class Recipe(NetworkOptions):
                 "change batch_size or accumulate."
             )
         _ = self.raster, self.images, self.strokes  # which check what they are made of
+        if not self.decay_to[0] <= 0 <= self.decay_to[1]:
+            raise InputError(
+                f"the recipe's decay_to must be one number below 0 and one above, not {list(self.decay_to)}."
+            )
+        if self.final_weights is not None and "real" in (self.weights, self.final_weights):
+            raise InputError(
+                "final_weights is another way to make weights binary, and real weights are not: leave it out."
+            )
 
     @property
     def raster(self) -> Raster:

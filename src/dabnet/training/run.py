@@ -4,7 +4,7 @@ recipe.toml         every setting, with the changes of the command line
 run.json            data set, fold, the weights it started from, whether to test
 held_back.txt       ids of the drawings that the best epoch is chosen by; a run that starts from this one keeps to them
 metrics.csv         a row per epoch
-traces.csv          a row per epoch and binary layer: alpha, beta, K/n, flips, error
+traces.csv          a row per epoch and binary layer: alpha, beta, K/n, flips, error, skew
 last.ckpt           all that it takes to go on
 best.safetensors    the weights of the epoch that was best on the validation sketches
 result.json         the test, once, at the end

@@ -6,7 +6,8 @@ A study is a TOML file:
     recipe = "small/tuberlin-resnet18-fbin-dab"      # what all runs have in common
     seeds = [0, 1, 2]
     compare = "values"                               # the factor whose levels are compared, pair by pair
-    measures = ["top1"]                              # columns of metrics.csv (of the last epoch), or of result.json
+    measures = ["top1", "trace:error"]               # columns of metrics.csv (of the last epoch), or of result.json;
+                                                     # trace: the mean over layers of a column of traces.csv
 
     [settings]                                       # of every run, beside the recipe's
     epochs = 20
@@ -185,9 +186,17 @@ def is_finished(folder: Path, study: Study) -> bool:
 
 
 def read_measures(folder: Path, measures: Sequence[str]) -> dict[str, float]:
-    """Read what a finished run measured: columns of the last epoch in metrics.csv, or entries of result.json."""
-    with (folder / "metrics.csv").open(encoding="utf-8", newline="") as file:
-        figures: dict[str, Any] = list(csv.DictReader(file))[-1]
+    """Read what a finished run measured: columns of the last epoch in metrics.csv, or entries of result.json.
+
+    "trace:NAME" is the mean over binary layers of a column of traces.csv, in the last epoch.
+    """
+    figures: dict[str, Any] = _read_table(folder / "metrics.csv")[-1]
+    if (folder / "traces.csv").exists():
+        rows = _read_table(folder / "traces.csv")
+        last = [row for row in rows if row["epoch"] == rows[-1]["epoch"]]
+        for name in rows[0]:
+            if name not in ("epoch", "layer"):
+                figures[f"trace:{name}"] = float(np.mean([float(row[name]) for row in last]))
     if (folder / "result.json").exists():
         figures |= json.loads((folder / "result.json").read_text(encoding="utf-8"))
     for measure in measures:
@@ -195,6 +204,11 @@ def read_measures(folder: Path, measures: Sequence[str]) -> dict[str, float]:
             known = ", ".join(name for name, value in figures.items() if not isinstance(value, dict))
             raise InputError(f"'{folder}' did not measure '{measure}': it has {known}.")
     return {measure: float(figures[measure]) for measure in measures}
+
+
+def _read_table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def average(values: Sequence[float]) -> Mean:
