@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import json
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.table import Table as RichTable
 
 import dabnet
 from dabnet._files import write_beside
+from dabnet.comparing.leaderboard import processor
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,12 +110,3 @@ def _to_png(picture: Figure, origin: dict[str, Any]) -> bytes:
         palette = image.convert("RGB").quantize(64, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     palette.save(small, "PNG", optimize=True, pnginfo=about)
     return small.getvalue()
-
-
-def processor() -> str:
-    """Name this machine's processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())

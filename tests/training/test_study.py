@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dabnet.errors import InputError
-from dabnet.training.study import average, compare_cells, load_study, read_measures
+from dabnet.training.means import average
+from dabnet.training.study import compare_cells, load_study, read_measures
 
 FACTORS = """
 [factors.values]

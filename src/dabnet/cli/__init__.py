@@ -22,6 +22,7 @@ COMMANDS = {
     "evaluate": "Test a trained network, and show what it confuses.",
     "export": "Pack a trained network into one small file.",
     "features": "Write what a packed model needs to learn more classes.",
+    "leaderboard": "List binary methods by accuracy, with bytes and milliseconds.",
     "models": "List the models that ship, with their size and accuracy.",
     "page": "Write the page to draw on as files that need no server.",
     "paper": "Check the paper's claims with runs of our own.",

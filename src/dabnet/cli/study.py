@@ -21,8 +21,9 @@ from dabnet._files import write_beside
 from dabnet.cli.console import PlainConsole
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError
+from dabnet.training.means import average
 from dabnet.training.pictures import draw_study
-from dabnet.training.study import Study, StudyRun, average, compare_cells, is_finished, load_study, read_measures
+from dabnet.training.study import Study, StudyRun, compare_cells, is_finished, load_study, read_measures
 
 if TYPE_CHECKING:
     Results = dict[tuple[tuple[str, ...], int], dict[str, float]]

@@ -33,7 +33,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import math
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -44,13 +43,11 @@ import numpy as np
 
 from dabnet._settings import check_names, check_settings
 from dabnet.errors import InputError
+from dabnet.training.means import Mean, average
 from dabnet.training.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Student's t for 1, 2, ... degrees of freedom: 95 % of the distribution lie within it."""
 
 
 class Cell(NamedTuple):
@@ -68,17 +65,6 @@ class StudyRun(NamedTuple):
     seed: int
     folder: str
     recipe: Recipe
-
-
-class Mean(NamedTuple):
-    """The mean over seeds, and how sure it is."""
-
-    mean: float
-    error: float
-    """Standard error; not a number where there is one seed only."""
-    interval: float
-    """Half of the 95 % interval's width, by Student's t."""
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -209,18 +195,6 @@ def read_measures(folder: Path, measures: Sequence[str]) -> dict[str, float]:
 def _read_table(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def average(values: Sequence[float]) -> Mean:
-    """Return the mean, its standard error and its 95 % interval.
-
-    >>> average([0.5, 0.52, 0.54])
-    Mean(mean=0.52, error=0.0115..., interval=0.0496..., seeds=3)
-    """
-    count = len(values)
-    error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-    t = _T[min(count - 1, len(_T)) - 1] if count > 1 else math.nan
-    return Mean(float(np.mean(values)), error, t * error, count)
 
 
 def compare_cells(
