@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paper.finding import processor
+from dabnet.comparing.leaderboard import processor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

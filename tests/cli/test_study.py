@@ -84,6 +84,9 @@ def test_a_study_is_stopped_goes_on_and_tells_what_it_found(folder: Path) -> Non
         values = [float(each["validation_accuracy"]) for each in rows if each["method"] == method]
         assert row["validation_accuracy"]["mean"] == pytest.approx(sum(values) / 2, abs=1e-5)
     assert (folder / "out" / "summary.png").stat().st_size > 3_000
+    page = (folder / "out" / "summary.md").read_text()
+    assert page.startswith("# Two methods\n\n4 of 4 runs are finished.")
+    assert "\n* dab " in page
 
     assert (folder / "out" / "dab-seed1" / "best.safetensors").stat().st_mtime_ns == there
     weights = folder / "out" / "dab-seed0" / "best.safetensors"

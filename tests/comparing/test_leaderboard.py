@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,8 @@ def finished_run(folder: Path, seed: int, top1: float, **changes: object) -> Pat
 
 
 def test_an_entry_is_read_as_it_was_written_and_the_best_comes_first(tmp_path: Path) -> None:
-    better = Entry(
-        "B, which is better", *list(vars(ENTRY).values())[1:4], [0.6, 0.6, 0.6], 5, 0.1, "a chip", {"centre": True}
-    )
-    elsewhere = Entry("C", "googlenet", *list(vars(ENTRY).values())[2:])
+    better = replace(ENTRY, method="B, which is better", top1=[0.6, 0.6, 0.6], settings={"centre": True})
+    elsewhere = replace(ENTRY, method="C", network="googlenet")
     for entry in (ENTRY, better, elsewhere):
         (tmp_path / entry.file_name()).write_text(entry.to_toml())
     found = read_entries(tmp_path)

@@ -44,8 +44,8 @@ def study(
     """Train every run of a study, several at a time, and tell what they found.
 
     It can be stopped at any time, and goes on where it was when it is run again; runs that are done are not run again.
-    Each time it ends it writes results.csv (one row per run), summary.json (mean, standard error and paired differences
-    with their 95 % intervals) and summary.png to the output folder.
+    Each time it ends it writes results.csv (one row per run), summary.json and summary.md (mean, standard error and
+    paired differences with their 95 % intervals) and summary.png to the output folder.
     """
     found = load_study(file)
     folder = output or Path("runs") / found.name
@@ -150,7 +150,7 @@ def summarize(found: Study, results: Results) -> dict[str, Any]:
 
 
 def write_results(found: Study, results: Results, summary: dict[str, Any], folder: Path) -> None:
-    """Write one row per run as CSV, the summary as JSON, and a picture of it."""
+    """Write one row per run as CSV, the summary as JSON and Markdown, and a picture of it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*found.factors, "seed", *found.about.measures, "run"])
@@ -160,7 +160,22 @@ def write_results(found: Study, results: Results, summary: dict[str, Any], folde
             writer.writerow([*run.cell.levels, run.seed, *values, run.folder])
     write_beside(folder / "results.csv", text.getvalue().encode())
     write_beside(folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
+    write_beside(folder / "summary.md", _to_markdown(found, summary, len(results)).encode())
     draw_study(summary, list(found.factors), found.about.measures, folder / "summary.png")
+
+
+def _to_markdown(found: Study, summary: dict[str, Any], finished: int) -> str:
+    """Write the table and the differences as a page, which says what is not finished."""
+    columns = [*found.factors, *found.about.measures, "seeds"]
+    rows = []
+    for row in summary["cells"]:
+        means = [row[measure] for measure in found.about.measures]
+        seeds = "0" if means[0] is None else str(means[0]["seeds"])
+        rows.append([*(row[factor] for factor in found.factors), *map(_words, means), seeds])
+    lines = [f"# {found.about.title or found.name}", ""]
+    lines.append(f"{finished} of {len(found.runs)} runs are finished. Percent; mean ± standard error over seeds.")
+    lines += ["", *(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)), ""]
+    return "\n".join([*lines, *(f"* {sentence}" for sentence in _tell_differences(found, summary)), ""])
 
 
 def _report(found: Study, summary: dict[str, Any], console: Console) -> None:
@@ -168,13 +183,21 @@ def _report(found: Study, summary: dict[str, Any], console: Console) -> None:
     for row in summary["cells"]:
         table.add_row(*(row[factor] for factor in found.factors), *(_words(row[m]) for m in found.about.measures))
     console.print(table)
+    for sentence in _tell_differences(found, summary):
+        console.print(sentence)
+
+
+def _tell_differences(found: Study, summary: dict[str, Any]) -> list[str]:
+    """Say each paired difference with its interval, in a sentence."""
+    sentences = []
     for row in summary["differences"]:
         others = ", ".join(row[factor] for factor in found.factors if factor != found.about.compare)
         interval = f" ± {100 * row['interval']:.1f}" if row["seeds"] > 1 else ""
-        console.print(
+        sentences.append(
             f"{others + ': ' if others else ''}{row[found.about.compare]} {100 * row['mean']:+.1f}{interval} points "
-            f"against {row['against']} ({row['measure']}, {row['seeds']} seeds)",
+            f"against {row['against']} ({row['measure']}, {row['seeds']} seed{'s' * (row['seeds'] > 1)})"
         )
+    return sentences
 
 
 def _words(mean: dict[str, float] | None) -> str:

@@ -336,11 +336,22 @@ def draw_unfinished(figures: Sequence[Mapping[str, float]], path: str | Path) ->
 
 
 def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Sequence[str], path: str | Path) -> None:
-    """Draw each cell's mean with its standard error, a panel per measure; `summary` is that of `dabnet study`."""
+    """Draw each cell's mean with its standard error, a panel per measure; `summary` is that of `dabnet study`.
+
+    Below them stand the paired differences of the first measure, where there are any, with their 95 % intervals.
+    """
     cells = summary["cells"]
     names = [", ".join(str(row[factor]) for factor in factors) or "all" for row in cells]
-    figure = Figure(figsize=(2.5 + 3.2 * len(measures), 1.2 + 0.28 * len(cells)), layout="constrained")
-    panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+    pairs = [row for row in summary["differences"] if row["measure"] == measures[0]]
+    heights = [1 + len(cells)] + ([3 + len(pairs)] if pairs else [])
+    figure = Figure(figsize=(2.5 + 3.2 * len(measures), 0.9 + 0.28 * sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), len(measures), height_ratios=heights)
+    panels = [figure.add_subplot(grid[0, column]) for column in range(len(measures))]
+    for axes in panels[1:]:
+        axes.sharey(panels[0])
+        axes.tick_params(labelleft=False)
+    if pairs:
+        _draw_differences(figure.add_subplot(grid[1, :]), pairs, factors, summary["compare"])
     for axes, measure in zip(panels, measures, strict=True):
         for y, row in enumerate(cells):
             if (found := row[measure]) is not None:
@@ -348,14 +359,30 @@ def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Seq
                 axes.errorbar(found["mean"], y, xerr=error, fmt="o", color=_RIGHT, capsize=3, markersize=4)
                 axes.annotate(f"{100 * found['mean']:.1f}", (found["mean"], y), (0, 5), textcoords="offset points",
                               ha="center", fontsize=7, color=_INK)  # fmt: skip
-        axes.set(yticks=range(len(cells)), yticklabels=names, title=measure)
+        axes.set(title=measure)
         axes.title.set_fontsize(8)
-        axes.invert_yaxis()
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.grid(axis="x", color=_FAINT)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(labelsize=8, length=0)
+    panels[0].set(yticks=range(len(cells)), yticklabels=names, ylim=(len(cells) - 0.5, -0.5))
     _save(figure, path)
+
+
+def _draw_differences(axes: Axes, pairs: Sequence[Mapping[str, Any]], factors: Sequence[str], compared: str) -> None:
+    """Draw by how many points each cell is ahead of the one that it is paired with."""
+    names = []
+    for y, row in enumerate(pairs):
+        others = [str(row[factor]) for factor in factors if factor != compared]
+        names.append(", ".join([f"{row[compared]} less {row['against']}", *others]))
+        interval = 100 * row["interval"] if row["seeds"] > 1 else 0
+        axes.errorbar(100 * row["mean"], y, xerr=interval, fmt="o", color=_RIGHT, capsize=3, markersize=4)
+    axes.axvline(0, color=_INK, linewidth=0.8)
+    axes.set(yticks=range(len(pairs)), yticklabels=names, ylim=(len(pairs) - 0.5, -0.5))
+    axes.set_title(f"points of {pairs[0]['measure']}, same seed, 95 % interval", fontsize=8)
+    axes.grid(axis="x", color=_FAINT)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(labelsize=8, length=0)
 
 
 def check_picture(path: str | Path) -> None:
