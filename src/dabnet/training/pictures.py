@@ -374,7 +374,7 @@ def _draw_differences(axes: Axes, pairs: Sequence[Mapping[str, Any]], factors: S
     names = []
     for y, row in enumerate(pairs):
         others = [str(row[factor]) for factor in factors if factor != compared]
-        names.append(", ".join([f"{row[compared]} less {row['against']}", *others]))
+        names.append(", ".join([f"{row[compared]} against {row['against']}", *others]))
         interval = 100 * row["interval"] if row["seeds"] > 1 else 0
         axes.errorbar(100 * row["mean"], y, xerr=interval, fmt="o", color=_RIGHT, capsize=3, markersize=4)
     axes.axvline(0, color=_INK, linewidth=0.8)
