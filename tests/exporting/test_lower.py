@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import dabnet
-from dabnet.binarizers.activations import RSign
+from dabnet.binarizers.activations import LevelSign, RSign
 from dabnet.errors import InputError, ModelFormatError, UnsupportedError
 from dabnet.exporting.lower import lower
 from dabnet.exporting.verify import Verification, verify
@@ -41,6 +41,9 @@ def unsettle(net: nn.Module, x: NDArray[np.float32], seed: int = 0) -> nn.Module
         if isinstance(module, RPReLU):
             module.shift_before.data.normal_(0, 0.5, generator=generator)
             module.shift_after.data.normal_(0, 0.5, generator=generator)
+        if isinstance(module, LevelSign):
+            module.centre.data.normal_(0, 0.5, generator=generator)
+            module.set_distance(0.7)
         if isinstance(module, RSign):
             module.threshold.data.normal_(0, 0.5, generator=generator)
     with torch.no_grad():
@@ -347,6 +350,7 @@ def test_the_network_is_left_as_it_was() -> None:
         {"weights": "adabin", "input_gradient": "approx"},
         {"weights": "dab-learned", "activations": "int4"},
         {"weights": "dab", "split_every": 3},
+        {"weights": "adabin", "sign_levels": "learned", "input_gradient": "annealed"},
     ],
 )
 def test_later_methods_answer_the_same_in_the_runtime(changes: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dabnet import binarize_, export
 from dabnet.binarizers import Sign, WholeNumbers, sign
+from dabnet.binarizers.activations import LevelSign
 from dabnet.binarizers.choices import Method
 from dabnet.errors import InputError, NonFiniteError
 from dabnet.networks.activations import RPReLU
@@ -182,16 +183,17 @@ def learned_thresholds() -> nn.Sequential:
 
 
 def later_methods() -> nn.Sequential:
+    """Biases keep sums of two values from being exactly at a threshold, where rounding would decide their sign."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3),
         nn.PReLU(),
-        BinaryConv2d(8, 8, 3, weights="irnet", input_gradient="annealed"),
-        BinaryConv2d(8, 8, 3, weights="recu", threshold="learned", input_gradient="annealed"),
+        BinaryConv2d(8, 8, 3, bias=True, weights="irnet", input_gradient="annealed", threshold="learned"),
+        BinaryConv2d(8, 8, 3, bias=True, weights="recu", input_gradient="annealed"),
         nn.Flatten(),
-        BinaryLinear(8 * 6 * 6, 6, weights="adabin"),
-        BinaryLinear(6, 6, weights="dab-learned"),
-        BinaryLinear(6, 5, weights="dab", split_every=10),
-    )
+        BinaryLinear(8 * 6 * 6, 6, weights="adabin", sign_levels="learned"),
+        BinaryLinear(6, 6, weights="dab-learned", activations="real"),
+        BinaryLinear(6, 5, weights="dab", activations="real", split_every=10),
+    ).double()
 
 
 @pytest.mark.parametrize("build", [several_gradients, learned_thresholds, later_methods])
@@ -200,7 +202,7 @@ def test_compiled_network_trains_a_step_without_a_graph_break(backend: str, buil
     torch.manual_seed(0)
     net = build()
     twin = copy.deepcopy(net)
-    x, y = torch.randn(4, 1, 12, 12), torch.randint(0, 5, (4,))
+    x, y = torch.randn(4, 1, 12, 12, dtype=next(net.parameters()).dtype), torch.randint(0, 5, (4,))
     compiled = torch.compile(net, fullgraph=True, backend=backend)  # raises where the graph would break
     for candidate, parameters in ((compiled, net.parameters()), (twin, twin.parameters())):
         optimizer = torch.optim.SGD(parameters, lr=0.1)
@@ -376,3 +378,32 @@ def test_whole_numbers_give_the_same_in_eval_mode_as_while_training(activations:
             torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
         assert isinstance(layer.quantize_input, WholeNumbers)
         assert (layer.quantize_input.low < 0) == signed
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_learned_levels_stand_for_a_centre_and_a_distance(training: bool) -> None:
+    torch.manual_seed(0)
+    layer = BinaryConv2d(4, 3, 3, padding=1, bias=True, weights="adabin", sign_levels="learned").train(training)
+    quantize = layer.quantize_input
+    assert isinstance(quantize, LevelSign)
+    quantize.centre.data.fill_(0.3)
+    quantize.set_distance(0.7)
+    x = torch.randn(2, 4, 6, 6, requires_grad=True)
+    # Written out: y = c + d sign((x - c) / d), and a padded tap holds c.
+    centre, distance = quantize.centre, quantize.distance
+    levels = centre + distance * sign((x - centre) / distance)
+    around = F.pad(levels - centre, (1, 1, 1, 1)) + centre
+    expected = F.conv2d(around, layer.binary_weight(), layer.bias)
+    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
+    learned = [quantize.centre, quantize.log_distance, layer.weight, x]
+    g = torch.randn_like(expected)
+    mine, theirs = (torch.autograd.grad((each * g).sum(), learned) for each in (layer(x), expected))
+    for ours, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(ours, other, rtol=1e-3, atol=1e-3)
+
+
+def test_learned_levels_refuse_what_contradicts_them() -> None:
+    with pytest.raises(InputError, match="a padded tap holds the centre"):
+        BinaryConv2d(2, 2, 3, pad_value=1, sign_levels="learned")
+    with pytest.raises(InputError, match="has its threshold at the centre"):
+        BinaryConv2d(2, 2, 3, threshold="learned", sign_levels="learned")

@@ -9,12 +9,13 @@ from dabnet import _lazy
 from dabnet.binarizers.split import Split, optimal_split
 
 if TYPE_CHECKING:
-    from dabnet.binarizers.activations import RSign, Sign, WholeNumbers, sign
+    from dabnet.binarizers.activations import LevelSign, RSign, Sign, WholeNumbers, sign
     from dabnet.binarizers.settings import BinarySettings
     from dabnet.binarizers.weights import TwoValues, binarize, two_values
 
 __all__ = [
     "BinarySettings",
+    "LevelSign",
     "RSign",
     "Sign",
     "Split",
@@ -31,6 +32,7 @@ __getattr__ = _lazy.attributes(
     {
         "BinarySettings": "dabnet.binarizers.settings",
         "WholeNumbers": "dabnet.binarizers.activations",
+        "LevelSign": "dabnet.binarizers.activations",
         "RSign": "dabnet.binarizers.activations",
         "Sign": "dabnet.binarizers.activations",
         "TwoValues": "dabnet.binarizers.weights",

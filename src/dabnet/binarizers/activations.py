@@ -7,6 +7,11 @@
                "annealed"  dC/dx = dC/dy * k t (1 - tanh²(t x))        (IR-Net; see `dabnet.binarizers.annealing`)
                RSign:  the same of x - t; and dC/dt = -sum of dC/dx over the channel
 
+    signs that stand for c + d and c - d, with a centre c and a distance d that the layer learns    (AdaBin, Tu et al.)
+
+    forward:   y = c + d sign((x - c) / d)
+    backward:  that of these steps, with a stand-in for the sign's as above
+
     whole numbers, from low to high, in steps of a size s that is learned    (LSQ, Esser et al., 2020)
 
     forward:   n = round(min(max(x / s, low), high)),  y = s n
@@ -26,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from dabnet.binarizers.annealing import Annealed, soft_sign, with_gradient_of
-from dabnet.binarizers.choices import Activations, SignGradient, Threshold
+from dabnet.binarizers.choices import Activations, SignGradient, SignLevels, Threshold
 from dabnet.errors import check_choice
 
 
@@ -96,6 +101,42 @@ class RSign(Sign):
         return f"{len(self.threshold)}, {super().extra_repr()}"
 
 
+class LevelSign(Sign):
+    """Takes signs of a layer's inputs about a centre, for a distance to either side; the layer learns both.
+
+    What it returns are the signs times the distance: a layer adds the centre's share, which is a constant per filter.
+
+    >>> quantize = LevelSign(); _ = quantize.centre.data.fill_(1.0); quantize.set_distance(0.5)
+    >>> quantize(torch.tensor([0.0, 2.0])).tolist()
+    [-0.5, 0.5]
+    """
+
+    def __init__(self, gradient: SignGradient = "clipped", *, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(gradient)
+        self.to(device)  # its progress, too
+        self.centre = nn.Parameter(torch.zeros((), device=device, dtype=dtype))
+        # Its logarithm is what is learned, so that a distance stays above 0.
+        self.log_distance = nn.Parameter(torch.zeros((), device=device, dtype=dtype))
+
+    @property
+    def distance(self) -> Tensor:
+        """d, above 0, with gradients for what is learned."""
+        return self.log_distance.exp()
+
+    @torch.no_grad()
+    def set_distance(self, distance: float) -> None:
+        """Go on from another distance."""
+        self.log_distance.fill_(math.log(distance))
+
+    def signs(self, x: Tensor) -> Tensor:
+        """Any shape -> the same shape, +1 and -1."""
+        return super().forward((x - self.centre) / self.distance)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape -> the same shape, d and -d."""
+        return self.distance * self.signs(x)
+
+
 class WholeNumbers(nn.Module):
     """Rounds a layer's inputs to whole numbers, in steps of a size that is learned.
 
@@ -153,6 +194,7 @@ def input_quantizer(
     activations: Activations,
     gradient: SignGradient,
     threshold: Threshold,
+    levels: SignLevels,
     channels: int,
     *,
     dims: int,
@@ -168,6 +210,8 @@ def input_quantizer(
         return None
     if activations != "sign":
         return WholeNumbers(8 if activations == "int8" else 4, signed=signed, device=device, dtype=dtype)
+    if levels == "learned":
+        return LevelSign(gradient, device=device, dtype=dtype)
     if threshold == "learned":
         return RSign(channels, gradient, dims=dims, device=device, dtype=dtype)
     return Sign(gradient).to(device)

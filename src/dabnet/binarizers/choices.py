@@ -25,6 +25,9 @@ Activations = Literal["real", "int8", "int4", "sign"]
 Threshold = Literal["zero", "learned"]
 """Where the sign of an activation changes: at 0, or where each channel learns it."""
 
+SignLevels = Literal["one", "learned"]
+"""What signs of activations stand for: +1 and -1, or two numbers that each layer learns."""
+
 Precision = Literal["fprec", "wbin", "fbin"]
 """The paper's: nothing binary; weights binary; weights and activations binary."""
 

@@ -12,6 +12,7 @@ from dabnet.binarizers.choices import (
     Activations,
     Precision,
     SignGradient,
+    SignLevels,
     Threshold,
     WeightGradient,
     Weights,
@@ -60,6 +61,9 @@ class BinarySettings:
     threshold: Threshold = "zero"
     """Where an activation's sign changes: at zero, or learned for each channel (RSign). With a norm before the sign,
     which shifts each channel itself, there is nothing more to learn: then it is zero."""
+    sign_levels: SignLevels = "one"
+    """What an activation's signs stand for: +1 and -1 (one), or a centre plus and minus a distance, which the layer
+    learns from 0 and 1 on (AdaBin). The centre is then the threshold, and what a padded tap holds."""
     max_k_step: Annotated[float, Within(1e-9, 1)] | None = None
     """How far K may move in a step, as a share of a filter's weights, for training that must be stabilized; left out,
     as far as it likes. Only dab has a K that moves, and `dabnet.constrain_` takes the step."""
@@ -84,6 +88,8 @@ class BinarySettings:
                 f"max_k_step={self.max_k_step} with method '{self.weights}' makes no sense: only 'dab' has a K that "
                 "moves."
             )
+        if self.sign_levels == "learned" and self.threshold == "learned":
+            raise InputError("sign_levels='learned' has its threshold at the centre: leave out threshold='learned'.")
         if self.split_every > 1 and (self.weights not in ("real", "dab") or self.max_k_step is not None):
             raise InputError(
                 f"split_every={self.split_every} is for 'dab' without max_k_step, which both say when the split moves: "

@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from dabnet.binarizers.activations import RSign, Sign, WholeNumbers
+from dabnet.binarizers.activations import LevelSign, RSign, Sign, WholeNumbers
 from dabnet.errors import UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
 from dabnet.networks.activations import RPReLU
-from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
+from dabnet.networks.layers import BinaryConv2d, BinaryLayer
 from dabnet.packed import nodes
 from dabnet.packed.nodes import Node
 
@@ -210,7 +210,10 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         step = float(in_float32)
         whole = {"scale": float(in_float32.reciprocal()), "low": quantize.low, "high": quantize.high}
         before = NodeDraft(nodes.Quantize, [before], GraphValue(node.name, "input"), name, whole)
+    elif isinstance(layer.quantize_input, LevelSign):
+        step = float(layer.quantize_input.distance.detach())
     mask, alpha, beta = layer.two_values()
+    bias = layer.total_bias(layer.binary_weight().detach())
     signs = mask.reshape(layer.weight.shape).cpu().numpy()
     if isinstance(layer, BinaryConv2d):
         settings = _conv_settings(walk, node, layer)
@@ -231,7 +234,7 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
         {
             "scale": step * _numpy((alpha - beta) / 2).reshape(-1),
             **({"offset": offset} if offset.any() else {}),
-            **_bias(cast("BinaryConv2d | BinaryLinear", layer)),
+            **({} if bias is None else {"bias": _numpy(bias)}),
         },
         signs=signs.reshape(len(signs), -1),
     )
@@ -242,6 +245,8 @@ def _thresholds(walk: Walk, node: fx.Node, layer: BinaryLayer) -> Thresholds:
     thresholds = Thresholds.zeros(_input_shape(node)[0])
     if isinstance(layer.quantize_input, RSign):
         thresholds = replace(thresholds, at=_numpy(layer.quantize_input.threshold))
+    elif isinstance(layer.quantize_input, LevelSign):
+        thresholds = replace(thresholds, at=np.full_like(thresholds.at, float(layer.quantize_input.centre.detach())))
     elif type(layer.quantize_input) is not Sign:
         raise walk.unsupported(node, f"makes its inputs binary by {type(layer.quantize_input).__name__}")
     if layer.norm is not None:

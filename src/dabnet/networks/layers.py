@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dabnet.binarizers.activations import WholeNumbers, input_quantizer
+from dabnet.binarizers.activations import LevelSign, WholeNumbers, input_quantizer
 from dabnet.binarizers.choices import Precision, Weights
 from dabnet.binarizers.settings import BinarySettings, change_settings
 from dabnet.binarizers.weights import TwoValues, WeightQuantizer, limited_low_count, weight_quantizer
@@ -39,6 +39,7 @@ class BinaryLayer(nn.Module):
     """
 
     weight: Tensor
+    bias: Any
     norm: nn.Module | None
     low_count: Tensor | None
     quantize_weight: WeightQuantizer | None
@@ -76,6 +77,7 @@ class BinaryLayer(nn.Module):
             settings.activations,
             settings.input_gradient,
             settings.threshold,
+            settings.sign_levels,
             channels,
             dims=dims,
             signed=signed,
@@ -166,16 +168,26 @@ class BinaryLayer(nn.Module):
         return self.quantize_input is not None and self.has_binary_weights and not self.keeps_weights_real
 
     def integer_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the signs of the inputs, or their whole numbers and the step that these stand for."""
+        """Return the signs or whole numbers of the inputs, and the step that they stand for if it is not 1."""
+        if isinstance(self.quantize_input, LevelSign):
+            return self.quantize_input.signs(self._normalize(x)), self.quantize_input.distance
         if isinstance(self.quantize_input, WholeNumbers):
             return self.quantize_input.round(x), self.quantize_input.step
         return self._binary_input(x), None
 
+    def total_bias(self, binary: Tensor) -> Tensor | None:
+        """Return the bias with the share of the signs' centre, (filters,), for these binary weights."""
+        bias: Tensor | None = self.bias
+        if not isinstance(self.quantize_input, LevelSign):
+            return bias
+        share = self.quantize_input.centre * binary.flatten(1).sum(dim=1)
+        return share if bias is None else bias + share
+
     def _normalize(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
-    def _signs_and_scales(self, step: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Return s of the weight's shape, (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,), and a carrier.
+    def _signs_and_scales(self, step: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Return s of the weight's shape, (alpha - beta)/2 and (alpha + beta)/2 of shape (filters,), carrier and bias.
 
         Both factors are of inputs in such steps. The carrier is 0, of the weight's shape, with the gradient of the
         binary weights: a layer that adds its product with x hands that gradient on to `weight`, even where both values
@@ -189,7 +201,7 @@ class BinaryLayer(nn.Module):
         if step is not None:
             half_gap, offset = half_gap * step, offset * step
             carrier = None if carrier is None else carrier * step
-        return signs, half_gap.squeeze(1), offset.squeeze(1), carrier
+        return signs, half_gap.squeeze(1), offset.squeeze(1), carrier, self.total_bias(binary)
 
     def extra_repr(self) -> str:
         """Torch's own description of the layer, then how it is binary."""
@@ -270,6 +282,10 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
             raise InputError(f"pad_value is what a padded tap holds, 0 or 1, not {pad_value}.")
         if pad_value and self.padding_mode != "zeros":
             raise InputError(f"pad_value=1 and padding_mode='{self.padding_mode}' contradict each other: choose one.")
+        if pad_value and settings.sign_levels == "learned":
+            raise InputError(
+                "pad_value=1 is for signs of +1 and -1: with sign_levels='learned' a padded tap holds the centre."
+            )
         if pad_value and settings.has_whole_numbers:
             raise InputError("pad_value=1 is for signs: a padded tap of whole numbers holds 0.")
         self.pad_value = pad_value
@@ -278,9 +294,10 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, filters, H', W')."""
         if self.training or not self.counts_in_integers:
-            return self._convolve(self._binary_input(x), self.binary_weight(), self.bias)
+            weight = self.binary_weight()
+            return self._convolve(self._binary_input(x), weight, self.total_bias(weight))
         x, step = self.integer_input(x)
-        signs, half_gap, offset, carrier = self._signs_and_scales(step)
+        signs, half_gap, offset, carrier, bias = self._signs_and_scales(step)
         box = torch.ones_like(signs[: self.groups])  # sums each group's inputs under the window
         sums = self._convolve(x, box, None)  # (N, groups, H', W')
         sums = sums.repeat_interleave(self.out_channels // self.groups, dim=-3)
@@ -288,7 +305,7 @@ class BinaryConv2d(BinaryLayer, nn.Conv2d):
         result = half_gap[:, None, None] * dots + offset[:, None, None] * sums
         if carrier is not None:
             result = result + self._convolve(x, carrier, None)
-        return result if self.bias is None else result + self.bias[:, None, None]
+        return result if bias is None else result + bias[:, None, None]
 
     def _convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.pad_value:
@@ -333,13 +350,14 @@ class BinaryLinear(BinaryLayer, nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., features in) -> (..., features out)."""
         if self.training or not self.counts_in_integers:
-            return F.linear(self._binary_input(x), self.binary_weight(), self.bias)
+            weight = self.binary_weight()
+            return F.linear(self._binary_input(x), weight, self.total_bias(weight))
         x, step = self.integer_input(x)
-        signs, half_gap, offset, carrier = self._signs_and_scales(step)
+        signs, half_gap, offset, carrier, bias = self._signs_and_scales(step)
         result = half_gap * F.linear(x, signs) + offset * x.sum(dim=-1, keepdim=True)
         if carrier is not None:
             result = result + F.linear(x, carrier)
-        return result if self.bias is None else result + self.bias
+        return result if bias is None else result + bias
 
     def _normalize(self, x: Tensor) -> Tensor:
         if self.norm is None:
