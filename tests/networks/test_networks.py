@@ -514,10 +514,13 @@ def test_binary_layers_are_named_by_their_path() -> None:
         ({"real_last": "yes"}, "real_last must be true or false"),
         (
             {"gradient": "exakt"},
-            "the network's gradient must be one of paper, exact, ste, not 'exakt'. Did you mean 'exact'?",
+            "the network's gradient must be one of paper, exact, ste, annealed, not 'exakt'. Did you mean 'exact'?",
         ),
         ({"method": "bnn", "gradient": "paper"}, "'paper'.*bnn|bnn.*'paper'"),
-        ({"input_gradient": "clip"}, "the network's input_gradient must be clipped or approx, not 'clip'"),
+        (
+            {"input_gradient": "clip"},
+            "the network's input_gradient must be one of clipped, approx, annealed, not 'clip'",
+        ),
         ({"max_k_step": 2}, "max_k_step must be from 1e-09 to 1, not 2"),
         ({"weights": "dab"}, "what is binary is given twice"),
         ({"activations": "sign"}, "what is binary is given twice"),
