@@ -109,8 +109,8 @@ def test_whatever_can_be_drawn_is_read_as_one_by_one(rows: list[Any]) -> None:
             assert str(read.errors.get(number)) == str(expected.errors.get(0))
             if (sketch := expected.sketch(0)) is not None:
                 assert found is not None
-                np.testing.assert_array_equal(found.points, sketch.points)  # type: ignore[arg-type]
-                np.testing.assert_array_equal(found.ends, sketch.ends)  # type: ignore[arg-type]
+                np.testing.assert_array_equal(found.points, sketch.points)
+                np.testing.assert_array_equal(found.ends, sketch.ends)
 
 
 @given(ANYTHING, st.sampled_from(["drawing", "strokes"]))

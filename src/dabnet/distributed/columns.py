@@ -165,11 +165,10 @@ def _tell_form(column: pa.Array) -> bool | None:
 
 def _can_be_drawn(points: NDArray[np.float32], point_at: Integers) -> NDArray[np.bool_]:
     """Say of each drawing whether it has two different points, not too many, and all of them finite."""
-    is_first: NDArray[np.bool_] = (points == points[point_at[_owners(point_at)]]).all(axis=1)
-    still = _all_of(is_first, point_at)
-    finite = _all_of(np.isfinite(points).all(axis=1), point_at)
-    good: NDArray[np.bool_] = ~still & finite & (np.diff(point_at) <= MAX_POINTS)
-    return good
+    is_first = np.logical_and.reduce(points == points[point_at[_owners(point_at)]], axis=1)
+    is_finite = np.logical_and.reduce(np.isfinite(points), axis=1)
+    count = np.diff(point_at)
+    return ~_all_of(is_first, point_at) & _all_of(is_finite, point_at) & (count <= MAX_POINTS)
 
 
 def _flatten(lists: Any) -> tuple[Integers, Any]:

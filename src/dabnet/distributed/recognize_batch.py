@@ -1,7 +1,8 @@
-"""`RecognizeBatch`: from an Arrow batch with drawings to one with labels, for any engine that hands such batches out."""
+"""`RecognizeBatch`: from an Arrow batch with drawings to one with labels, for any engine that hands batches out."""
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,9 @@ def answer_schema(schema: pa.Schema) -> pa.Schema:
 @lru_cache(maxsize=4)
 def _open(model: bytes, max_work: float) -> Recognizer:
     return Recognizer.load(model, max_work=max_work)
+
+
+atexit.register(_open.cache_clear)  # native objects that outlive Python are reported as leaks
 
 
 def _top_column(ranked: list[list[tuple[str, float]] | None]) -> pa.Array:
