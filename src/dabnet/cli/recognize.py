@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dabnet.cli.engines import LOCAL
 from dabnet.cli.recognizing import DEFAULTS, NOT_SURE, SHEET_DRAWINGS, Settings, recognize_files
-from dabnet.cli.recognizing_many import DRAWINGS_PER_PARTITION, LOCAL, ManySettings, recognize_many
+from dabnet.cli.recognizing_many import DRAWINGS_PER_PARTITION, ManySettings, recognize_many
 from dabnet.errors import InputError
 
 

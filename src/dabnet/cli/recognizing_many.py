@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dabnet._files import check_folder, write_beside
 from dabnet._lazy import load
 from dabnet._text import counted, printable, to_json
+from dabnet.cli.engines import LOCAL, check_engine
 from dabnet.cli.interrupts import INTERRUPTED, heed_interrupts
 from dabnet.cli.streams import say
-from dabnet.errors import InputError, check_choice
 from dabnet.sketches.alone import only_writer
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dabnet.distributed.partitions import Outcome, Partition
     from dabnet.distributed.work import RecognizePartition
 
-LOCAL, RAY = "local", "ray"
 DRAWINGS_PER_PARTITION = 16_384
 """Some seconds' work, which is what is lost with a worker that is killed."""
 SUMMARY = "_summary.json"
@@ -51,9 +50,7 @@ class ManySettings(NamedTuple):
 
 def recognize_many(settings: ManySettings) -> None:
     """Recognize what is not recognized yet, and tell what all of it shows."""
-    check_choice("kind of engine", settings.engine, (LOCAL, RAY))
-    if settings.address is not None and settings.engine != RAY:
-        raise InputError("--address is where a Ray cluster is: add --engine ray.")
+    check_engine(settings.engine, settings.address)
     heed_interrupts()
     distributed = load("dabnet.distributed.recognize_batch")
     # A model that is refused is refused here, before anything starts.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-from contextlib import contextmanager
+import socket
+import sys
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from dabnet._lazy import load
@@ -17,7 +19,7 @@ from dabnet.distributed.partitions import Outcome, Partition
 from dabnet.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dabnet.distributed.work import RecognizePartition
 
@@ -30,13 +32,16 @@ RETRIES = 10
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Join a cluster, or have one on this machine only if there is no address; yields Ray's module.
 
-    Ray serves whoever reaches its ports, so what is started here listens on 127.0.0.1, and tells nobody of its use.
+    Ray serves whoever reaches its ports, so what is started here listens on 127.0.0.1, and tells nobody of its use. What
+    it prints goes to standard error.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_TASK_MAX_RETRIES", str(RETRIES))
     if address is None or address.partition(":")[0] in LOOPBACK:
         # Ray would take the network's address for 127.0.0.1; by this, which is read when it is imported, it does not.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    if address is not None:
+        _check_address(address)
     ray = load("ray")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     if address is None:
@@ -48,9 +53,21 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         what = f"the Ray cluster at '{address}'" if address else "Ray on this machine"
         raise InputError(f"cannot reach {what} ({reason}): see whether 'ray status' does.") from None
     try:
-        yield ray
+        with redirect_stdout(sys.stderr):
+            yield ray
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address where nothing listens, which Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if "/" in address or not (host and port.isdigit()):
+        raise InputError(f"'{address}' is not a cluster's address: write it as HOST:PORT, such as 127.0.0.1:6379.")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as problem:
+        raise InputError(f"cannot reach a Ray cluster at '{address}' ({problem}): is it up?") from None
 
 
 def recognize_on_ray(
@@ -79,3 +96,36 @@ def recognize_on_ray(
         if cause is None:
             raise
         raise cause from None
+
+
+class Task:
+    """A function at work on a core of the cluster, in a process of its own, asked for its exit code as a process is.
+
+    It is called again if its process or its machine dies.
+    """
+
+    returncode: int | None = None
+
+    def __init__(self, function: Callable[..., int], *arguments: Any) -> None:
+        import ray
+
+        self._ray = ray
+        self._reference = ray.remote(num_cpus=1, max_calls=1)(function).remote(*arguments)
+
+    def poll(self) -> int | None:
+        """Return its exit code if it has ended."""
+        if self.returncode is None and self._ray.wait([self._reference], timeout=0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self) -> int:
+        """Return its exit code once it has ended; 1 if it was ended, or its machines died too often."""
+        try:
+            self.returncode = int(self._ray.get(self._reference))
+        except self._ray.exceptions.RayError:
+            self.returncode = 1
+        return self.returncode
+
+    def send_signal(self, _: int) -> None:
+        """End it, as a lost machine would."""
+        self._ray.cancel(self._reference, force=True)

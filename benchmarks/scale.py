@@ -1,0 +1,209 @@
+"""How many drawings per second and core beside a bare loop, on this machine's cores and on Ray; is memory flat?
+
+    python -m benchmarks.scale [--data quickdraw.parquet] [--drawings 200000] [--workers 1,2] [--minutes 10]
+
+Needs what `make test-scale` installs. A bare loop is a process per worker that recognizes strokes which are in memory
+already, and keeps nothing. Then the same drawings go through `RecognizeBatch` alone, and from a Parquet file through
+`dabnet recognize -o` with each engine, from the shell's command to its end; Ray runs on two nodes with a core each,
+both on 127.0.0.1. At last the local engine works for so many minutes, and the memory of its workers is noted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.record import write_results
+from dabnet.distributed import RecognizeBatch
+from dabnet.distributed.columns import ColumnReader
+from dabnet.runtime import Recognizer
+from dabnet.sketches import SketchSet
+from dabnet.sketches.synthetic import synthetic_strokes
+from tests.scale.cluster import LOCAL_ONLY, Nodes
+
+WANTED = 0.8
+"""Of the bare loop's rate, per core."""
+KIND = pa.list_(pa.list_(pa.list_(pa.int16())))
+ROWS_PER_GROUP = 16_384
+LOOP_DRAWINGS = 20_000
+FLAT = 1.05
+"""Memory is flat if its median in the last third is less than this many times that in the middle third."""
+
+
+def read_drawings(data: Path | None) -> list[Any]:
+    """Return the drawings of a prepared set, or some made by a program, in Quick, Draw!'s form."""
+    prepared = None if data is None else SketchSet(data)
+    sketches = synthetic_strokes(2000)[0] if prepared is None else (prepared[row] for row in range(len(prepared)))
+    return [[np.round(stroke).astype(np.int16).T.tolist() for stroke in sketch.strokes] for sketch in sketches]
+
+
+def write_drawings(drawings: list[Any], count: int, path: Path) -> None:
+    """Write so many, again from the first when there are no more: `key` is the row, and `drawing` the drawing."""
+    column = pa.array(drawings, KIND)
+    schema = pa.schema([("key", pa.int64()), ("drawing", KIND)])
+    numbers = np.arange(count)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, count, ROWS_PER_GROUP):
+            keys = numbers[start : start + ROWS_PER_GROUP]
+            writer.write_table(pa.table([pa.array(keys), column.take(pa.array(keys % len(drawings)))], schema))
+
+
+def run_loops(drawings: list[Any], workers: int, seconds: float = 15.0) -> float:
+    """Return the drawings per second and worker of so many bare loops at a time."""
+    context = multiprocessing.get_context("spawn")
+    some = list(islice(cycle(drawings[:LOOP_DRAWINGS]), LOOP_DRAWINGS))
+    with context.Pool(workers) as pool:
+        return statistics.mean(pool.starmap(_loop, [(some, seconds)] * workers, chunksize=1))
+
+
+def _loop(drawings: list[Any], seconds: float) -> float:
+    rows = pa.record_batch({"drawing": pa.array(drawings, KIND)})
+    recognizer = Recognizer.load()
+    batches = [ColumnReader(rows.schema).read(rows.slice(at, 1024)) for at in range(0, len(rows), 1024)]
+    begun, count = time.perf_counter(), 0
+    for batch in cycle(batches):
+        recognizer.answer(batch)
+        count += len(batch)
+        if time.perf_counter() - begun > seconds:
+            break
+    return count / (time.perf_counter() - begun)
+
+
+def run_callable(drawings: list[Any], seconds: float = 15.0) -> float:
+    """Return the drawings per second of `RecognizeBatch`, given Arrow batches."""
+    rows = pa.record_batch({"drawing": pa.array(drawings[:LOOP_DRAWINGS], KIND)})
+    recognize, begun, count = RecognizeBatch(), time.perf_counter(), 0
+    for start in cycle(range(0, len(rows), 1024)):
+        count += recognize(rows.slice(start, 1024)).num_rows
+        if time.perf_counter() - begun > seconds:
+            break
+    return count / (time.perf_counter() - begun)
+
+
+@contextmanager
+def two_nodes() -> Iterator[Nodes]:
+    """Run a Ray cluster of two nodes with a core each, until this ends."""
+    command = [sys.executable, "-m", "tests.scale.cluster"]
+    environment = {**os.environ, **LOCAL_ONLY}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield Nodes(**json.loads(process.stdout.readline()))
+        process.stdin.close()
+        process.wait(60)
+
+
+def run_engine(path: Path, workers: int, *options: str) -> dict[str, Any]:
+    """Run the command; return its seconds from start to end, and what it says of itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "dabnet", "recognize", str(path), "-o", folder, "--workers", str(workers)]
+        begun = time.perf_counter()
+        told = subprocess.run([*command, "--json", *options], check=True, stdout=subprocess.PIPE, text=True).stdout
+        seconds = time.perf_counter() - begun
+        size = sum(file.stat().st_size for file in Path(folder).glob("*.parquet"))
+    said = json.loads(told)
+    return {"drawings": said["drawings"], "errors": said["errors"], "seconds": seconds, "answer_bytes": size}
+
+
+def watch_memory(path: Path, minutes: float, *options: str) -> list[list[float]]:
+    """Run the command again and again; return the memory of each worker, in MB, every five seconds."""
+    samples: list[list[float]] = []
+    end = time.monotonic() + 60 * minutes
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "dabnet", "recognize", str(path), "-o", folder, "--json", *options]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(5)
+            if found := sorted(worker_memory(process.pid)):
+                samples.append(found)
+        process.terminate()
+        process.wait()
+    return samples
+
+
+def worker_memory(pid: int) -> list[float]:
+    """Return the resident memory of the workers that a command started, in MB."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        for child in (task / "children").read_text().split():
+            words = Path(f"/proc/{child}/cmdline").read_bytes()
+            if b"spawn_main" in words:
+                pages = int(Path(f"/proc/{child}/statm").read_text().split()[1])
+                found.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="a prepared set of strokes; left out, drawings made by a program")
+    parser.add_argument("--drawings", type=int, default=200_000)
+    parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--minutes", type=float, default=0, help="for how long memory is watched")
+    arguments = parser.parse_args()
+    console = Console()
+    drawings = read_drawings(arguments.data)
+    figures: dict[str, Any] = {"data": arguments.data and arguments.data.name, "rates": {}, "runs": {}}
+    table = Table("workers", "what", "drawings per second and core", "share of the bare loop")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "drawings.parquet")
+        write_drawings(drawings, arguments.drawings, path)
+        figures["bytes_per_drawing"] = path.stat().st_size / arguments.drawings
+        for workers in map(int, arguments.workers.split(",") if arguments.workers else []):
+            bare = run_loops(drawings, workers)
+            rates = {"bare loop": bare}
+            if workers == 1:
+                rates["RecognizeBatch"] = run_callable(drawings)
+            runs = {"local": run_engine(path, workers)}
+            with two_nodes() as nodes:
+                runs["ray"] = run_engine(path, workers, "--engine", "ray", "--address", nodes.address)
+            rates |= {name: run["drawings"] / run["seconds"] / workers for name, run in runs.items()}
+            for name, rate in rates.items():
+                table.add_row(str(workers), name, f"{rate:,.0f}", f"{rate / bare:.0%}")
+            figures["rates"][workers], figures["runs"][workers] = rates, runs
+        console.print(table)
+        for workers, rates in figures["rates"].items():
+            for name in ("local", "ray"):
+                share = rates[name] / rates["bare loop"]
+                holds = "yes" if share >= WANTED else "NO "
+                console.print(
+                    f"{holds}  {name}, {workers} worker(s): at least {WANTED:.0%} of the bare loop: {share:.0%}"
+                )
+        if arguments.minutes:
+            write_drawings(drawings, int(3e4 * 60 * arguments.minutes), path)  # more than can be done
+            samples = watch_memory(path, arguments.minutes, "--workers", "2", "--partition", "4096")
+            third = len(samples) // 3
+            middle, last = (
+                statistics.median(statistics.mean(sample) for sample in part)
+                for part in (samples[third : 2 * third], samples[2 * third :])
+            )
+            figures["memory"] = {"minutes": arguments.minutes, "megabytes": samples, "middle": middle, "last": last}
+            holds = "yes" if last < FLAT * middle else "NO "
+            console.print(
+                f"{holds}  memory per worker is flat: {middle:.0f} MB, then {last:.0f} MB, of {len(samples)} samples"
+            )
+    written = write_results("scale", figures)
+    console.print(f"Written to {written.relative_to(written.parents[2])}")
+
+
+if __name__ == "__main__":
+    main()
