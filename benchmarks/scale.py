@@ -1,11 +1,12 @@
 """How many drawings per second and core beside a bare loop, on this machine's cores and on Ray; is memory flat?
 
-    python -m benchmarks.scale [--data quickdraw.parquet] [--drawings 200000] [--workers 1,2] [--minutes 10]
+    python -m benchmarks.scale [--data quickdraw.parquet] [--drawings 200000] [--workers 1,2]
+    python -m benchmarks.scale [--data quickdraw.parquet] --minutes 10
 
 Needs what `make test-scale` installs. A bare loop is a process per worker that recognizes strokes which are in memory
 already, and keeps nothing. Then the same drawings go through `RecognizeBatch` alone, and from a Parquet file through
 `dabnet recognize -o` with each engine, from the shell's command to its end; Ray runs on two nodes with a core each,
-both on 127.0.0.1. At last the local engine works for so many minutes, and the memory of its workers is noted.
+both on 127.0.0.1. With --minutes, two workers of the local engine work for so long, and their memory is noted.
 """
 
 from __future__ import annotations
@@ -158,51 +159,58 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a prepared set of strokes; left out, drawings made by a program")
     parser.add_argument("--drawings", type=int, default=200_000)
     parser.add_argument("--workers", default="1,2")
-    parser.add_argument("--minutes", type=float, default=0, help="for how long memory is watched")
+    parser.add_argument("--minutes", type=float, help="watch memory for so long, instead of comparing rates")
     arguments = parser.parse_args()
     console = Console()
     drawings = read_drawings(arguments.data)
-    figures: dict[str, Any] = {"data": arguments.data and arguments.data.name, "rates": {}, "runs": {}}
-    table = Table("workers", "what", "drawings per second and core", "share of the bare loop")
+    figures: dict[str, Any] = {"data": arguments.data and arguments.data.name}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "drawings.parquet")
-        write_drawings(drawings, arguments.drawings, path)
-        figures["bytes_per_drawing"] = path.stat().st_size / arguments.drawings
-        for workers in map(int, arguments.workers.split(",") if arguments.workers else []):
-            bare = run_loops(drawings, workers)
-            rates = {"bare loop": bare}
-            if workers == 1:
-                rates["RecognizeBatch"] = run_callable(drawings)
-            runs = {"local": run_engine(path, workers)}
-            with two_nodes() as nodes:
-                runs["ray"] = run_engine(path, workers, "--engine", "ray", "--address", nodes.address)
-            rates |= {name: run["drawings"] / run["seconds"] / workers for name, run in runs.items()}
-            for name, rate in rates.items():
-                table.add_row(str(workers), name, f"{rate:,.0f}", f"{rate / bare:.0%}")
-            figures["rates"][workers], figures["runs"][workers] = rates, runs
-        console.print(table)
-        for workers, rates in figures["rates"].items():
-            for name in ("local", "ray"):
-                share = rates[name] / rates["bare loop"]
-                holds = "yes" if share >= WANTED else "NO "
-                console.print(
-                    f"{holds}  {name}, {workers} worker(s): at least {WANTED:.0%} of the bare loop: {share:.0%}"
-                )
         if arguments.minutes:
-            write_drawings(drawings, int(3e4 * 60 * arguments.minutes), path)  # more than can be done
-            samples = watch_memory(path, arguments.minutes, "--workers", "2", "--partition", "4096")
-            third = len(samples) // 3
-            middle, last = (
-                statistics.median(statistics.mean(sample) for sample in part)
-                for part in (samples[third : 2 * third], samples[2 * third :])
-            )
-            figures["memory"] = {"minutes": arguments.minutes, "megabytes": samples, "middle": middle, "last": last}
-            holds = "yes" if last < FLAT * middle else "NO "
-            console.print(
-                f"{holds}  memory per worker is flat: {middle:.0f} MB, then {last:.0f} MB, of {len(samples)} samples"
-            )
-    written = write_results("scale", figures)
+            write_drawings(drawings, int(8e3 * 60 * arguments.minutes), path)  # more than two can do
+            figures |= report_memory(path, arguments.minutes, console)
+        else:
+            write_drawings(drawings, arguments.drawings, path)
+            figures["bytes_per_drawing"] = path.stat().st_size / arguments.drawings
+            figures |= compare_rates(drawings, path, list(map(int, arguments.workers.split(","))), console)
+    written = write_results("scale-memory" if arguments.minutes else "scale", figures)
     console.print(f"Written to {written.relative_to(written.parents[2])}")
+
+
+def compare_rates(drawings: list[Any], path: Path, counts: list[int], console: Console) -> dict[str, Any]:
+    """Run everything with so many workers each, and tell what share of the bare loop's rate each has."""
+    figures: dict[str, Any] = {"rates": {}, "runs": {}}
+    table = Table("workers", "what", "drawings per second and core", "share of the bare loop")
+    for workers in counts:
+        bare = run_loops(drawings, workers)
+        rates = {"bare loop": bare, **({"RecognizeBatch": run_callable(drawings)} if workers == 1 else {})}
+        runs = {"local": run_engine(path, workers)}
+        with two_nodes() as nodes:
+            runs["ray"] = run_engine(path, workers, "--engine", "ray", "--address", nodes.address)
+        rates |= {name: run["drawings"] / run["seconds"] / workers for name, run in runs.items()}
+        for name, rate in rates.items():
+            table.add_row(str(workers), name, f"{rate:,.0f}", f"{rate / bare:.0%}")
+        figures["rates"][workers], figures["runs"][workers] = rates, runs
+    console.print(table)
+    for workers, rates in figures["rates"].items():
+        for name in ("local", "ray"):
+            share = rates[name] / rates["bare loop"]
+            sentence = f"{name}, {workers} worker(s): at least {WANTED:.0%} of the bare loop: {share:.0%}"
+            console.print(f"{'yes' if share >= WANTED else 'NO '}  {sentence}")
+    return figures
+
+
+def report_memory(path: Path, minutes: float, console: Console) -> dict[str, Any]:
+    """Watch two workers, and tell whether they take more and more memory."""
+    samples = watch_memory(path, minutes, "--workers", "2")
+    third = len(samples) // 3
+    middle, last = (
+        statistics.median(statistics.mean(sample) for sample in part)
+        for part in (samples[third : 2 * third], samples[2 * third :])
+    )
+    holds = "yes" if last < FLAT * middle else "NO "
+    console.print(f"{holds}  memory per worker is flat: {middle:.0f} MB, then {last:.0f} MB ({len(samples)} samples)")
+    return {"minutes": minutes, "megabytes": samples, "middle": middle, "last": last}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Any
 
 from dabnet.distributed import RecognizeBatch
 
@@ -25,6 +27,7 @@ def on_ray_as_a_class(drawings: str, answers: str) -> None:
 def on_spark(drawings: str, answers: str) -> None:
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # what workers run, which must have dabnet
     settings = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     guess = "struct<label: string, probability: double>"
@@ -36,21 +39,18 @@ def on_spark(drawings: str, answers: str) -> None:
 
 def on_dask(drawings: str, answers: str) -> None:
     import dask.dataframe as dd
+    import pandas as pd
     import pyarrow as pa
 
     recognize = RecognizeBatch(top=3)
 
-    def recognize_frame(frame):  # type: ignore[no-untyped-def]
+    def recognize_frame(frame: Any) -> Any:
         table = recognize(pa.Table.from_pandas(frame, preserve_index=False))
-        return table.to_pandas(types_mapper=lambda kind: pd_type(kind))
-
-    import pandas as pd
-
-    def pd_type(kind: pa.DataType) -> object:
-        return pd.ArrowDtype(kind)
+        return table.to_pandas(types_mapper=pd.ArrowDtype)
 
     rows = dd.read_parquet(drawings, dtype_backend="pyarrow", split_row_groups=True)
-    rows.map_partitions(recognize_frame, meta=recognize_frame(rows._meta)).to_parquet(answers)
+    frames = rows.map_partitions(recognize_frame, meta=recognize_frame(rows.partitions[0].head(0, compute=True)))
+    frames.to_parquet(answers, compute_kwargs={"scheduler": "processes", "num_workers": 2})
 
 
 if __name__ == "__main__":

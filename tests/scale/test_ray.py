@@ -39,9 +39,9 @@ def tasks(cluster: Nodes) -> list[int]:
 @pytest.mark.parametrize("form", ["ray", "ray-class"])
 def test_map_batches_takes_it_as_it_is(form: str, cluster: Nodes, tmp_path: Path) -> None:
     expected = write_parquet(tmp_path / "a.parquet", 3000)
-    command = [sys.executable, "-m", "tests.scale.adapters", form, tmp_path / "a.parquet", tmp_path / "out"]
+    command: list[str | Path] = [sys.executable, "-m", "tests.scale.adapters", form, tmp_path / "a.parquet"]
     environment = {**os.environ, **LOCAL_ONLY, "RAY_ADDRESS": cluster.address}
-    subprocess.run(command, check=True, env=environment, timeout=150)
+    subprocess.run([*command, tmp_path / "out"], check=True, env=environment, timeout=150)
     assert pq.read_table(tmp_path / "out").sort_by("key").to_pylist() == expected.to_pylist()
 
 

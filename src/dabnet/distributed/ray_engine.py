@@ -32,8 +32,8 @@ RETRIES = 10
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Join a cluster, or have one on this machine only if there is no address; yields Ray's module.
 
-    Ray serves whoever reaches its ports, so what is started here listens on 127.0.0.1, and tells nobody of its use. What
-    it prints goes to standard error.
+    Ray serves whoever reaches its ports, so what is started here listens on 127.0.0.1, and tells nobody of its use.
+    What it prints goes to standard error.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_TASK_MAX_RETRIES", str(RETRIES))
