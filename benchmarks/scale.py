@@ -45,6 +45,8 @@ WANTED = 0.8
 KIND = pa.list_(pa.list_(pa.list_(pa.int16())))
 ROWS_PER_GROUP = 16_384
 LOOP_DRAWINGS = 20_000
+WATCHED_ROWS = 1024
+"""Per partition while memory is watched: many partitions tell more than large ones."""
 FLAT = 1.05
 """Memory is flat if its median in the last third is less than this many times that in the middle third."""
 
@@ -126,8 +128,8 @@ def run_engine(path: Path, workers: int, *options: str) -> dict[str, Any]:
     return {"drawings": said["drawings"], "errors": said["errors"], "seconds": seconds, "answer_bytes": size}
 
 
-def watch_memory(path: Path, minutes: float, *options: str) -> list[list[float]]:
-    """Run the command again and again; return the memory of each worker, in MB, every five seconds."""
+def watch_memory(path: Path, minutes: float, *options: str) -> tuple[list[list[float]], int]:
+    """Run the command for so long; return its workers' memory in MB, every five seconds, and the count of files."""
     samples: list[list[float]] = []
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +141,8 @@ def watch_memory(path: Path, minutes: float, *options: str) -> list[list[float]]
                 samples.append(found)
         process.terminate()
         process.wait()
-    return samples
+        written = len(list(Path(folder).glob("*.parquet")))
+    return samples, written
 
 
 def worker_memory(pid: int) -> list[float]:
@@ -202,15 +205,18 @@ def compare_rates(drawings: list[Any], path: Path, counts: list[int], console: C
 
 def report_memory(path: Path, minutes: float, console: Console) -> dict[str, Any]:
     """Watch two workers, and tell whether they take more and more memory."""
-    samples = watch_memory(path, minutes, "--workers", "2")
+    samples, files = watch_memory(path, minutes, "--workers", "2", "--partition", str(WATCHED_ROWS))
     third = len(samples) // 3
     middle, last = (
         statistics.median(statistics.mean(sample) for sample in part)
         for part in (samples[third : 2 * third], samples[2 * third :])
     )
     holds = "yes" if last < FLAT * middle else "NO "
-    console.print(f"{holds}  memory per worker is flat: {middle:.0f} MB, then {last:.0f} MB ({len(samples)} samples)")
-    return {"minutes": minutes, "megabytes": samples, "middle": middle, "last": last}
+    console.print(
+        f"{holds}  memory per worker is flat: {middle:.0f} MB, then {last:.0f} MB ({files:,} partitions done)"
+    )
+    partitions = {"partitions": files, "rows_per_partition": WATCHED_ROWS}
+    return {"minutes": minutes, **partitions, "megabytes": samples, "middle": middle, "last": last}
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,6 +16,7 @@ from dabnet.cli import main
 from tests.distributed.lists import (
     assert_same_answers,
     children,
+    drawings,
     kill,
     named,
     run_command,
@@ -96,6 +99,22 @@ def test_a_command_that_is_killed_goes_on_when_it_is_run_again(tmp_path: Path) -
     assert summary["drawings"] == 1600
     assert 0 < summary["new"] < 1600
     assert_same_answers(tmp_path / "out", expected)
+
+
+def test_a_command_that_is_interrupted_ends_at_once_and_says_what_to_do(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", 10)
+    pq.write_table(pa.table({"key": range(40_000), "drawing": drawings(40_000)}), tmp_path / "b.parquet")
+    options: list[str | Path] = [tmp_path / "a.parquet", tmp_path / "b.parquet", "--partition", "40000"]
+    process = start_command(*options, "-o", tmp_path / "out", "--workers", "1")
+    wait_for_answers(tmp_path / "out", 1)
+    workers = [pid for pid in children(process.pid) if named(pid, WORKER)]
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=20)  # long before the second partition is done
+    assert process.returncode == 130
+    assert "run the same command again" in told
+    assert "Traceback" not in told
+    wait_for(lambda: not any(named(pid, WORKER) for pid in workers))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-00000.parquet"]
 
 
 def test_a_refused_model_is_told_once_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -68,7 +67,7 @@ def recognize_many(settings: ManySettings) -> None:
             summary = _recognize(work, planned, settings)
         except KeyboardInterrupt:
             say("Stopped. What is written stays: run the same command again to go on.", error=True)
-            os._exit(INTERRUPTED)  # workers end with this process
+            raise SystemExit(INTERRUPTED) from None
         write_beside(folder / SUMMARY, (to_json(summary, indent=2) + "\n").encode())
     if settings.as_json:
         say(to_json(summary, indent=2))

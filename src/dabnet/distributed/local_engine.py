@@ -55,6 +55,10 @@ def recognize_locally(
                 if attempts[partition] > ATTEMPTS:
                     raise InputError(_too_often(partition)) from None
             waiting += reversed(lost)
+        except BaseException:
+            for worker in multiprocessing.active_children():  # whoever interrupts does not want to wait for them
+                worker.kill()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
