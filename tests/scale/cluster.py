@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,8 @@ class Nodes(NamedTuple):
 
     address: str
     raylets: list[int]
+    process: int
+    """The process that started all the others."""
 
 
 def main() -> None:
@@ -39,7 +42,7 @@ def main() -> None:
         cluster = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
         nodes = [cluster.head_node, cluster.add_node(**options)]
         raylets = [node.all_processes["raylet"][0].process.pid for node in nodes]
-        print(json.dumps(Nodes(cluster.address, raylets)._asdict()), flush=True)
+        print(json.dumps(Nodes(cluster.address, raylets, os.getpid())._asdict()), flush=True)
         sys.stdin.read()
         cluster.shutdown()
     finally:
