@@ -18,14 +18,14 @@ import argparse
 import json
 import multiprocessing
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,32 +134,51 @@ def run_engine(path: Path, workers: int, *options: str, nodes: Nodes | None = No
     """Run the command from start to end: its seconds, and those that it, its workers and Ray took of the processor."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "dabnet", "recognize", str(path), "-o", folder, "--workers", str(workers)]
-        begun, spent = time.perf_counter(), processor_seconds(nodes)
-        told = subprocess.run([*command, "--json", *options], check=True, stdout=subprocess.PIPE, text=True).stdout
-        seconds, spent = time.perf_counter() - begun, processor_seconds(nodes) - spent
+        begun = time.perf_counter()
+        with subprocess.Popen([*command, "--json", *options], stdout=subprocess.PIPE, text=True) as process:
+            with watching(process.pid, *([] if nodes is None else [nodes.process])) as spent:
+                told = process.communicate()[0]
+            assert process.returncode == 0
+        seconds = time.perf_counter() - begun
         size = sum(file.stat().st_size for file in Path(folder).glob("*.parquet"))
     drawings = json.loads(told)["drawings"]
-    return {"drawings": drawings, "seconds": seconds, "processor_seconds": spent, "answer_bytes": size}
+    return {"drawings": drawings, "seconds": seconds, "processor_seconds": spent(), "answer_bytes": size}
 
 
-def processor_seconds(nodes: Nodes | None = None) -> float:
-    """Return what processes that have ended took of the processor, and all of a cluster's."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime + (0.0 if nodes is None else _tree_seconds(nodes.process))
+@contextmanager
+def watching(*roots: int) -> Iterator[Callable[[], float]]:
+    """Count what processes, and all that they start, take of the processor; yields what tells it.
 
+    They are looked at twice a second: of a process that ends, nobody knows afterwards, since Ray does not wait for its.
+    """
+    before = _tree_seconds(roots)
+    seen = dict(before)
+    is_over = threading.Event()
 
-def _tree_seconds(pid: int) -> float:
-    """Return what a process and those that it started took, and those of them that have ended."""
+    def look() -> None:
+        while not is_over.wait(0.5):
+            seen.update(_tree_seconds(roots))
+
+    thread = threading.Thread(target=look)
+    thread.start()
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = [
-            child for task in Path(f"/proc/{pid}/task").glob("*") for child in (task / "children").read_text().split()
-        ]
-    except OSError:  # it has just ended, and its parent has its time
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(
-        _tree_seconds(int(child)) for child in children
-    )
+        yield lambda: sum(seen.values()) - sum(before.values())
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _tree_seconds(roots: Sequence[int]) -> dict[int, float]:
+    """Return what each process, and each that it started, has taken so far, by its number."""
+    found, waiting = {}, list(roots)
+    while waiting:
+        pid = waiting.pop()
+        with suppress(OSError):  # it has just ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            for task in Path(f"/proc/{pid}/task").glob("*"):
+                waiting += map(int, (task / "children").read_text().split())
+    return found
 
 
 def watch_memory(path: Path, minutes: float, *options: str) -> tuple[list[list[float]], int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.scale import processor_seconds, read_drawings, run_loops, write_drawings
+from benchmarks.scale import read_drawings, run_loops, watching, write_drawings
 from dabnet.runtime import Recognizer
 from dabnet.sketches.batch import Batch
 from tests.distributed.lists import start_command
@@ -30,12 +30,13 @@ def test_a_million_drawings_get_the_answers_of_one_process(cluster: Nodes, tmp_p
     drawings = read_drawings(Path(DATA) if DATA else None)
     write_drawings(drawings, COUNT, tmp_path / "drawings.parquet")
     bare = run_loops(drawings, 2)
-    begun, spent = time.monotonic(), processor_seconds(cluster)
+    begun = time.monotonic()
     process = start_command(
         tmp_path / "drawings.parquet", "-o", tmp_path / "out", "--engine", "ray", "--address", cluster.address, "--json"
     )
-    output, problems = process.communicate(timeout=60 * MINUTES)
-    seconds, spent = time.monotonic() - begun, processor_seconds(cluster) - spent
+    with watching(process.pid, cluster.process) as taken:
+        output, problems = process.communicate(timeout=60 * MINUTES)
+    seconds, spent = time.monotonic() - begun, taken()
     assert process.returncode == 0, problems
     # Of seconds of the processor, the command's and all of Ray's: other work on the machine changes these little.
     share = COUNT / spent / bare.processor
@@ -54,7 +55,7 @@ def test_a_million_drawings_get_the_answers_of_one_process(cluster: Nodes, tmp_p
             assert expected == (top and [(guess["label"], guess["probability"]) for guess in top])
     assert (seen == 1).all()  # nothing is lost, nothing is there twice
     assert json.loads(output)["drawings"] == COUNT
-    assert share >= WANTED
+    assert WANTED <= share < 1.2  # more would be a mistake of the clock
 
 
 def answers_of_one_process(drawings: list[list[list[list[int]]]]) -> dict[int, list[tuple[str, float]]]:
