@@ -10,7 +10,7 @@ endif
 export CXX
 
 .DEFAULT_GOAL := setup
-.PHONY: setup help node demo test test-neon test-js wasm npm check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
+.PHONY: setup help node demo test test-neon test-js test-scale wasm npm check fuzz fuzz-api fuzz-inputs library race wheel sizes format clean
 
 setup: $(VENV)/ready wasm  ## set up .venv with everything, and list the commands: what a bare `make` does
 	@$(MAKE) --no-print-directory help
@@ -32,6 +32,11 @@ test-neon: $(VENV)/tools  ## compare the kernels for ARM with the portable ones 
 test-js: $(VENV)/ready node  ## test the core in WebAssembly and the npm package, in Node and a browser
 	scripts/system-packages test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/js
+
+test-scale: $(VENV)/ready  ## recognize a million drawings on Ray, and some on Spark and Dask, all on this machine; DATA=prepared.parquet
+	scripts/system-packages scale
+	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[distributed]' pyspark 'dask[dataframe]'
+	DABNET_SCALE=1 DABNET_SCALE_DATA=$(DATA) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rA tests/scale
 
 npm: $(VENV)/ready node wasm  ## lay the npm package out in build/js, and pack it into dist/
 	$(BIN)/python -m js.pack

@@ -75,7 +75,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
 def test_the_extras_table_matches_the_packages_metadata() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for library, extra in EXTRAS.items():
-        assert any(requirement.startswith(f"{library}>") for requirement in extras[extra])
+        assert any(requirement.startswith((f"{library}>", f"{library}[")) for requirement in extras[extra])
 
 
 def test_every_direct_dependency_is_pinned() -> None:

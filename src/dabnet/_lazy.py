@@ -21,6 +21,7 @@ EXTRAS = {
     "onnxruntime": "bench",
     "openvino": "bench",
     "pyarrow": "data",
+    "ray": "distributed",
     "tensorboard": "train",
     "torch": "train",
     "uvicorn": "serve",

@@ -10,15 +10,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from dabnet._files import write_beside
+from dabnet._lazy import load
 from dabnet.cli.console import PlainConsole
+from dabnet.cli.engines import LOCAL, check_engine
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError
 from dabnet.training.means import average
@@ -26,7 +29,24 @@ from dabnet.training.pictures import draw_study
 from dabnet.training.study import Study, StudyRun, compare_cells, is_finished, load_study, read_measures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     Results = dict[tuple[tuple[str, ...], int], dict[str, float]]
+
+
+class Process(Protocol):
+    """What is asked of a run that was started, as `subprocess` has it."""
+
+    returncode: int | Any
+
+    def poll(self) -> int | None:
+        """Return its exit code if it has ended."""
+
+    def send_signal(self, sig: int) -> None:
+        """Ask it to end."""
+
+    def wait(self) -> int:
+        """Return its exit code once it has ended."""
 
 
 def study(
@@ -38,7 +58,14 @@ def study(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the runs and the results; studies' name in runs/.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.", min=1, max=256)] = 2,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Runs at a time, each on one thread; 2, or all that a cluster has room for.", min=1),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="What runs them: 'local', this machine, or 'ray'.")] = LOCAL,
+    address: Annotated[
+        str | None, typer.Option(help="The Ray cluster, HOST:PORT; left out, Ray is started on this machine.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
 ) -> None:
     """Train every run of a study, several at a time, and tell what they found.
@@ -46,7 +73,10 @@ def study(
     It can be stopped at any time, and goes on where it was when it is run again; runs that are done are not run again.
     Each time it ends it writes results.csv (one row per run), summary.json and summary.md (mean, standard error and
     paired differences with their 95 % intervals) and summary.png to the output folder.
+
+    On a cluster of Ray's each run takes a core, and all machines must see the same folders.
     """
+    check_engine(engine, address)
     found = load_study(file)
     folder = output or Path("runs") / found.name
     console = PlainConsole(quiet=as_json)
@@ -54,7 +84,8 @@ def study(
     if missing and data is not None:
         heed_interrupts()
         try:
-            _train(found, missing, folder, data, fold, jobs, console)
+            with _starter(engine, address) as start:
+                _train(found, missing, folder, data, fold, jobs or (2 if engine == LOCAL else 256), console, start)
         except KeyboardInterrupt:
             typer.echo("Stopped. Every finished epoch is kept: run the same command again to go on.", err=True)
             raise typer.Exit(130) from None
@@ -80,17 +111,24 @@ def study(
 
 
 def _train(
-    found: Study, missing: list[StudyRun], folder: Path, data: Path, fold: int, jobs: int, console: Console
+    found: Study,
+    missing: list[StudyRun],
+    folder: Path,
+    data: Path,
+    fold: int,
+    jobs: int,
+    console: Console,
+    start: Callable[[_Command], Process],
 ) -> None:
     """Run what is missing, `jobs` at a time; if one fails, the others end first."""
     folder.mkdir(parents=True, exist_ok=True)
-    waiting, running, failed = list(missing), dict[str, subprocess.Popen[bytes]](), list[str]()
+    waiting, running, failed = list(missing), dict[str, Process](), list[str]()
     began = time.monotonic()
     try:
         while waiting or running:
             while waiting and len(running) < jobs and not failed:
                 run = waiting.pop(0)
-                running[run.folder] = _start(found, run, folder, data, fold)
+                running[run.folder] = start(_command(found, run, folder, data, fold))
                 console.print(f"{_clock(began)}  began {run.folder}")
             time.sleep(0.2)
             for name, process in list(running.items()):
@@ -111,20 +149,60 @@ def _train(
             process.wait()
 
 
-def _start(found: Study, run: StudyRun, folder: Path, data: Path, fold: int) -> subprocess.Popen[bytes]:
-    """Start a run, or go on with it, in a process of its own."""
-    target = folder / run.folder
-    command = [sys.executable, "-m", "dabnet", "train", "--threads", "1"]
-    if (target / "run.json").exists():
-        command += ["--resume", str(target)]
-    else:
-        recipe = folder / f"{run.folder}.toml"
+class _Command(NamedTuple):
+    """How a run is started, in whatever process."""
+
+    target: Path
+    begin: list[str]
+    log: Path
+
+    @property
+    def arguments(self) -> list[str]:
+        """What to give dabnet, to begin the run or to go on with it."""
+        is_begun = (self.target / "run.json").exists()
+        return ["train", "--threads", "1", *(["--resume", str(self.target)] if is_begun else self.begin)]
+
+
+def _command(found: Study, run: StudyRun, folder: Path, data: Path, fold: int) -> _Command:
+    target, recipe = (folder / run.folder).absolute(), (folder / f"{run.folder}.toml").absolute()
+    if not (target / "run.json").exists():
         write_beside(recipe, run.recipe.to_toml().encode())
-        command += [str(recipe), "--data", str(data), "--fold", str(fold), "-o", str(target)]
-        command += [] if found.about.test else ["--no-test"]
+    begin = [str(recipe), "--data", str(data.absolute()), "--fold", str(fold), "-o", str(target)]
+    return _Command(
+        target, [*begin, *([] if found.about.test else ["--no-test"])], target.with_name(f"{run.folder}.log")
+    )
+
+
+@contextmanager
+def _starter(engine: str, address: str | None) -> Iterator[Callable[[_Command], Process]]:
+    """Yield what starts a run: in a process of its own, or on a core of a cluster's."""
+    if engine == LOCAL:
+        yield _start
+        return
+    ray_engine = load("dabnet.distributed.ray_engine")
+    with ray_engine.connected(address):
+        yield lambda command: ray_engine.Task(_run_here, command)
+
+
+def _start(command: _Command) -> Process:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with (folder / f"{run.folder}.log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+    whole = [sys.executable, "-m", "dabnet", *command.arguments]
+    with command.log.open("ab") as log:
+        return subprocess.Popen(whole, stdout=log, stderr=log, env=environment, start_new_session=True)
+
+
+def _run_here(command: _Command) -> int:
+    """Train in this process, which does nothing else before or after; return the exit code."""
+    from dabnet.cli import main
+
+    with command.log.open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    try:
+        main(command.arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 def summarize(found: Study, results: Results) -> dict[str, Any]:

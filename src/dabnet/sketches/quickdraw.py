@@ -52,17 +52,10 @@ def sketch_from_record(record: Any) -> Sketch:
 
 def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
     """Read the drawings of an ndjson file whose lines begin at bytes from `start` up to `stop`."""
-    file.seek(max(0, start - 1))
-    if start > 0:
-        _skip_line(file, stop)  # belongs to the piece before, unless it ends right here
-    while (position := file.tell()) < stop and (line := file.readline(MAX_LINE + 1)):
-        if not line.strip() and len(line) <= MAX_LINE:
-            continue
+    for position, line in find_lines(file, start, stop):
         key = f"at byte {position}"
         try:
             if len(line) > MAX_LINE:
-                if not line.endswith(b"\n"):
-                    _skip_line(file, stop)
                 raise InputError(f"the line has more than {MAX_LINE:,} bytes: simplify the drawing first.")
             record = parse_json(line, None)
             if isinstance(record, dict):
@@ -70,6 +63,25 @@ def read_lines(file: BinaryIO, start: int, stop: int) -> Iterator[Entry]:
             yield Entry(key, sketch_from_record(record))
         except InputError as error:
             yield Entry(key, error)
+
+
+def find_lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    r"""Yield the lines that begin at bytes from `start` up to `stop` and are not blank, each with where it begins.
+
+    Of a line that is too long it yields MAX_LINE + 1 bytes, and goes on with the next one.
+
+    >>> import io
+    >>> list(find_lines(io.BytesIO(b"one\ntwo\n\nthree\n"), 1, 10))
+    [(4, b'two\n'), (9, b'three\n')]
+    """
+    file.seek(max(0, start - 1))
+    if start > 0:
+        _skip_line(file, stop)  # belongs to the piece before, unless it ends right here
+    while (position := file.tell()) < stop and (line := file.readline(MAX_LINE + 1)):
+        if len(line) > MAX_LINE and not line.endswith(b"\n"):
+            _skip_line(file, stop)
+        if line.strip() or len(line) > MAX_LINE:
+            yield position, line
 
 
 def read_records(file: BinaryIO) -> Iterator[Entry]:
