@@ -105,11 +105,33 @@ struct LutConvJob {
     const Epilogue* epilogue;
 };
 
+// The same by wider tables, which an instruction looks 64 filters up in.
+//
+// It works on sextets, the bits of 6 channels. The input has, for each sextet of a position, 64 times its bits: the
+// offset of its row in the table. Padding has 64 for its bits. The weights of 64 filters lie together, a byte each for
+// a sextet; filter i is at byte 2 i, or, from 32 on, at byte 2 (i - 32) + 1.
+struct SextetConvJob {
+    const std::uint16_t* input;
+    const std::uint32_t* starts;  // where the top left tap of each position stands
+    std::size_t first_position, positions;
+    const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
+    std::size_t run_count;
+    std::size_t run_length;       // in sextets
+    const std::uint8_t* weights;  // (runs * run_length, 64), at a multiple of 64
+    std::size_t first_filter;     // a multiple of 64
+    const float* scale;           // of all filters, then zeros up to a multiple of 64
+    const float* offset;          // likewise, or null
+    const float* bias;            // likewise, or null
+    const std::int16_t* bases;    // of each position: its dot products are base - 2 (count of differing bits)
+    const std::int32_t* sums;     // of each position: the sum of its inputs; null if there is no offset
+    const Epilogue* epilogue;
+};
+
 // A convolution of real numbers with one-bit weights, at some positions and for up to 64 filters.
 //
 // The input has, for each triple of channels x, y, z of a position, the sums (x + y) + z, (x - y) + z, (x + y) - z,
-// (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the highest
-// whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
+// (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the third and
+// the highest whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
 struct SumConvJob {
     const float* input;
     const std::uint32_t* starts;  // where the top left tap of each position stands
@@ -140,15 +162,20 @@ constexpr std::size_t kSumPart = 96;
 //
 // Rows that stand side by side are a run; a run has an even number of them. The weights of 64 filters stand together as
 // for a LutConvJob.
+//
+// Wide tables, of the sets that have them, are four such tables in a row of 64 bytes. With numbers of 4 bits these are
+// of 16 channels; with 8 bits, of the lower and upper halves of 4 channels, then of 4 others. The weights of a filter
+// are 4 bytes for each row, which look up one in each table: 16 times the table's number, plus the pattern.
 struct SubsetConvJob {
     const std::uint8_t* tables;
-    std::size_t plane;            // bytes from the lower halves to the upper ones; 0 if there are none
+    std::size_t plane;            // bytes from the lower halves to the upper ones; 0 if there are none, or wide tables
+    bool has_halves;              // numbers of 8 bits
     const std::uint32_t* starts;  // the row of each position's top left tap
     std::size_t first_position, positions;
     const std::size_t* runs;  // the rows at which runs start, from the top left tap
     std::size_t run_count;
     std::size_t run_length;             // in rows
-    const std::uint8_t* weights;        // (runs * run_length / 2, 64), at a multiple of 32
+    const std::uint8_t* weights;        // (runs * run_length / 2, 64), or (runs * run_length, 256), at a multiple of 64
     std::size_t first_filter;           // a multiple of 64
     const float* scale;                 // of all filters, then zeros up to a multiple of 64
     const float* offset;                // likewise, or null
@@ -225,11 +252,31 @@ struct Kernels {
     void (*spread_signs)(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
     void (*byte_conv)(const ByteConvJob& job);
     void (*depthwise_conv)(const DepthwiseConvJob& job);
+
+    // Spreads the bits of a position of so many channels: 64 times those of each sextet. Null, like the next one, where
+    // a set has lut_conv instead.
+    void (*spread_sextets)(const std::uint64_t* words, std::size_t channels, std::uint16_t* out) = nullptr;
+    void (*sextet_conv)(const SextetConvJob& job) = nullptr;
+
+    // As make_subset_sums, but wide tables; channels are filled up to whole rows. Where a set has this, its subset_conv
+    // takes wide tables.
+    void (*make_wide_sums)(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, bool has_halves,
+                           std::uint8_t* tables, std::int32_t* sums) = nullptr;
 };
+
+// What the AVX-512 set has of the AVX2 one, since wider registers would gain nothing.
+namespace avx2 {
+std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words);
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums);
+void make_sums(const float* x, std::size_t channels, float* out);
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
+void byte_conv(const ByteConvJob& job);
+}  // namespace avx2
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.
 extern const Kernels* const kAllKernels[];
 
+extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kNeonKernels;
 extern const Kernels kWasmKernels;

@@ -845,6 +845,20 @@ void depthwise_conv(const DepthwiseConvJob& job) {
 
 }  // namespace
 
+namespace avx2 {
+std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
+    return dabnet::count_differences(a, b, words);
+}
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
+    dabnet::sum_signs(words, positions, channels, sums);
+}
+void make_sums(const float* x, std::size_t channels, float* out) { dabnet::make_sums(x, channels, out); }
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
+    dabnet::spread_signs(words, channels, out);
+}
+void byte_conv(const ByteConvJob& job) { dabnet::byte_conv(job); }
+}  // namespace avx2
+
 extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
                                   float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
                                   sum_conv,       make_subset_sums, subset_conv,       float_max, spread_signs,
