@@ -105,25 +105,27 @@ struct LutConvJob {
     const Epilogue* epilogue;
 };
 
-// The same by wider tables, which an instruction looks 64 filters up in.
+// A convolution of signs by counting the bits of words, at some positions and for up to 64 filters.
 //
-// It works on sextets, the bits of 6 channels. The input has, for each sextet of a position, 64 times its bits: the
-// offset of its row in the table. Padding has 64 for its bits. The weights of 64 filters lie together, a byte each for
-// a sextet; filter i is at byte 2 i, or, from 32 on, at byte 2 (i - 32) + 1.
-struct SextetConvJob {
-    const std::uint16_t* input;
+// The input has each position's bits in whole bytes. What stands side by side is a run, in words of 64 bits; of the
+// last one of a run only some bits count.
+struct CountConvJob {
+    const std::uint8_t* input;
     const std::uint32_t* starts;  // where the top left tap of each position stands
     std::size_t first_position, positions;
     const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
     std::size_t run_count;
-    std::size_t run_length;       // in sextets
-    const std::uint8_t* weights;  // (runs * run_length, 64), at a multiple of 64
-    std::size_t first_filter;     // a multiple of 64
-    const float* scale;           // of all filters, then zeros up to a multiple of 64
-    const float* offset;          // likewise, or null
-    const float* bias;            // likewise, or null
-    const std::int16_t* bases;    // of each position: its dot products are base - 2 (count of differing bits)
-    const std::int32_t* sums;     // of each position: the sum of its inputs; null if there is no offset
+    std::size_t run_words;         // of a run
+    std::uint64_t last;            // the bits of a run's last word that count
+    const std::uint64_t* weights;  // (run_count * run_words, 64), at a multiple of 64 bytes
+    std::size_t first_filter;      // a multiple of 64
+    const float* scale;            // of all filters, then zeros up to a multiple of 64
+    const float* offset;           // likewise, or null
+    const float* bias;             // likewise, or null
+    const std::int32_t* bases;     // dot products are base - 2 (count of differing bits); for each filter, up to a
+                                   // multiple of 64, and each kind of position
+    const std::uint32_t* kinds;    // of each position: where its bases start
+    const std::int32_t* sums;      // of each position: the sum of its inputs; null if there is no offset
     const Epilogue* epilogue;
 };
 
@@ -253,10 +255,8 @@ struct Kernels {
     void (*byte_conv)(const ByteConvJob& job);
     void (*depthwise_conv)(const DepthwiseConvJob& job);
 
-    // Spreads the bits of a position of so many channels: 64 times those of each sextet. Null, like the next one, where
-    // a set has lut_conv instead.
-    void (*spread_sextets)(const std::uint64_t* words, std::size_t channels, std::uint16_t* out) = nullptr;
-    void (*sextet_conv)(const SextetConvJob& job) = nullptr;
+    // Null where a set has lut_conv instead.
+    void (*count_conv)(const CountConvJob& job) = nullptr;
 
     // As make_subset_sums, but wide tables; channels are filled up to whole rows. Where a set has this, its subset_conv
     // takes wide tables.

@@ -1,10 +1,9 @@
-// For x86 processors with AVX-512, VBMI and VNNI. As x86_avx2.cpp, it shares no template or inline function with
-// others.
+// For x86 processors with AVX-512, VPOPCNTDQ, VBMI and VNNI. As x86_avx2.cpp, it shares no template or inline function
+// with others. docs/kernels.md explains it.
 //
-// `vpermb` looks 64 bytes up in a table of 64 (docs/kernels.md). For signs that is a table of 6 channels, a sextet,
-// with bits a: it has popcount(a ^ w) for w = 0 .. 63, and 64 filters are looked up in it, 384 products in one
-// instruction. A padded sextet counts 3 differing bits, half of its 6, so that it adds nothing to the dot product. For
-// whole numbers it is four tables of 16, which 16 filters are looked up in.
+// Signs are counted: 8 filters in a register, a word of 64 channels of each, which takes an XOR, a `vpopcntq` and an
+// addition for 512 products. Whole numbers are looked up: `vpermb` looks 64 bytes up in a table of 64, which is four
+// tables of 16.
 #include <immintrin.h>
 
 #include <cstring>
@@ -19,7 +18,8 @@ bool runs_here() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+           __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("popcnt");
 }
 
 // The first `count` of 16 numbers.
@@ -187,124 +187,85 @@ inline __attribute__((always_inline)) __m512 scaled(const Job& job, std::size_t 
     return job.bias == nullptr ? value : _mm512_add_ps(value, _mm512_loadu_ps(job.bias + filter));
 }
 
-constexpr int kSextetStates = 65;  // of 6 channels at a position: their bits, or padding
-
-struct SextetTable {
-    alignas(64) std::uint8_t rows[kSextetStates][64];
-    constexpr SextetTable() : rows{} {
-        for (int a = 0; a < kSextetStates; ++a) {
-            for (int w = 0; w < 64; ++w) {
-                int count = 0;
-                for (int bit = 0; bit < 6; ++bit) count += (a ^ w) >> bit & 1;
-                rows[a][w] = static_cast<std::uint8_t>(a == kSextetStates - 1 ? 3 : count);
-            }
-        }
-    }
-};
-constexpr SextetTable kSextetTable;
-
-// How 48 bytes, 64 sextets, are taken apart: 6 bytes for each 8 sextets, and where in these each starts.
-struct SextetIndices {
-    alignas(64) std::uint8_t bytes[64], shifts[64];
-    constexpr SextetIndices() : bytes{}, shifts{} {
-        for (int i = 0; i < 64; ++i) {
-            bytes[i] = static_cast<std::uint8_t>(i / 8 * 6 + i % 8);
-            shifts[i] = static_cast<std::uint8_t>(i % 8 * 6);
-        }
-    }
-};
-constexpr SextetIndices kSextetIndices;
-
-void spread_sextets(const std::uint64_t* words, std::size_t channels, std::uint16_t* out) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(words);
-    const __m512i which = _mm512_load_si512(kSextetIndices.bytes), shifts = _mm512_load_si512(kSextetIndices.shifts);
-    for (std::size_t sextets = (channels + 5) / 6, left = (channels + 7) / 8;; out += 64, bytes += 48) {
-        const std::size_t count = left < 48 ? left : 48;
-        const __m512i some = _mm512_maskz_loadu_epi8((std::uint64_t{1} << count) - 1, bytes);
-        const __m512i spread = _mm512_and_si512(
-            _mm512_multishift_epi64_epi8(shifts, _mm512_permutexvar_epi8(which, some)), _mm512_set1_epi8(63));
-        const std::size_t made = sextets < 64 ? sextets : 64;
-        const __m512i lower = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(spread));
-        const __m512i upper = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(spread, 1));
-        const std::uint64_t all = made < 64 ? (std::uint64_t{1} << made) - 1 : ~std::uint64_t{0};
-        _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(all), _mm512_slli_epi16(lower, 6));
-        if (made > 32) {
-            _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(all >> 32), _mm512_slli_epi16(upper, 6));
-        }
-        if (sextets <= 64) return;
-        sextets -= 64;
-        left -= count;
-    }
+// Keeps a number in its register: g++ would load a table once for each use, and reorder long sums until they do not
+// fit.
+inline __attribute__((always_inline)) __m512i pinned(__m512i number) {
+    asm("" : "+v"(number));
+    return number;
 }
 
-// Counts the differing bits of `Positions` positions and 64 filters.
-//
-// A byte that was looked up is at most 6, so 42 of them add up in a byte. Such bytes are added up two at a time, as 16
-// bits (`all`), and those at odd places once more on their own (`odd`), so that the sum of the even ones is
-// all - 256 odd.
-template <int Positions>
-struct SextetTile {
-    static constexpr std::size_t kMost = 42;
+// The differing bits of `Positions` positions and 8 * `Eights` filters, 64 bits of 8 filters in a register.
+template <int Positions, int Eights>
+struct CountTile {
+    __m512i counts[Positions][Eights];
 
-    alignas(64) std::uint16_t counts[Positions][64];
-
-    inline __attribute__((always_inline)) void run(const SextetConvJob& job, std::size_t position) {
-        const std::uint8_t* table = &kSextetTable.rows[0][0];
-        const std::uint8_t* weights = job.weights;
-        __m512i part[Positions], all[Positions], odd[Positions];
-        for (int p = 0; p < Positions; ++p) part[p] = all[p] = odd[p] = _mm512_setzero_si512();
-        std::size_t room = kMost;
+    inline __attribute__((always_inline)) void run(const CountConvJob& job, std::size_t position) {
+        __m512i sums[Positions][Eights];
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 8
+            for (int i = 0; i < Eights; ++i) sums[p][i] = _mm512_setzero_si512();
+        }
+        const std::uint64_t* weights = job.weights;
         for (std::size_t run = 0; run < job.run_count; ++run) {
-            const std::uint16_t* at[Positions];
+            const std::uint8_t* at[Positions];
+#pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
                 at[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
             }
-            for (std::size_t from = 0, to; from < job.run_length; from = to) {
-                to = job.run_length - from < room ? job.run_length : from + room;
-                room -= to - from;
-                for (std::size_t i = from; i < to; ++i, weights += 64) {
-                    const __m512i weight = _mm512_load_si512(weights);
-#pragma GCC unroll 8
-                    for (int p = 0; p < Positions; ++p) {
-                        const __m512i row = _mm512_load_si512(table + at[p][i]);
-                        part[p] = _mm512_add_epi8(part[p], _mm512_permutexvar_epi8(weight, row));
-                    }
-                }
-                if (room != 0) continue;
-                widen(part, all, odd);
-                room = kMost;
+            for (std::size_t word = 1; word < job.run_words; ++word, weights += 64) {
+                add(at, weights, sums, [](__m512i weight, __m512i x) __attribute__((always_inline)) {
+                    return _mm512_xor_si512(weight, x);
+                });
             }
+            const __m512i last = _mm512_set1_epi64(static_cast<long long>(job.last));
+            add(at, weights, sums, [&](__m512i weight, __m512i x) __attribute__((always_inline)) {
+                return _mm512_ternarylogic_epi64(weight, x, last, 0x28);  // (weight ^ x) & last
+            });
+            weights += 64;
         }
-        widen(part, all, odd);
+#pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
-            _mm512_store_si512(counts[p], _mm512_sub_epi16(all[p], _mm512_slli_epi16(odd[p], 8)));
-            _mm512_store_si512(counts[p] + 32, odd[p]);
+#pragma GCC unroll 8
+            for (int i = 0; i < Eights; ++i) counts[p][i] = sums[p][i];
         }
     }
 
-    static inline __attribute__((always_inline)) void widen(__m512i* part, __m512i* all, __m512i* odd) {
+    // Adds the differing bits of the next word.
+    template <typename Differ>
+    static inline __attribute__((always_inline)) void add(const std::uint8_t** at, const std::uint64_t* weights,
+                                                          __m512i (*sums)[Eights], Differ differ) {
+        __m512i x[Positions];
 #pragma GCC unroll 8
-        for (int p = 0; p < Positions; ++p) {
-            all[p] = _mm512_add_epi16(all[p], part[p]);
-            odd[p] = _mm512_add_epi16(odd[p], _mm512_srli_epi16(part[p], 8));
-            part[p] = _mm512_setzero_si512();
+        for (int p = 0; p < Positions; ++p, at[p - 1] += 8) {
+            long long word;
+            std::memcpy(&word, at[p], sizeof word);
+            x[p] = pinned(_mm512_set1_epi64(word));
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < Eights; ++i) {
+            const __m512i weight = pinned(_mm512_load_si512(weights + 8 * i));
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+                sums[p][i] = pinned(_mm512_add_epi64(sums[p][i], _mm512_popcnt_epi64(differ(weight, x[p]))));
+            }
         }
     }
 };
 
 template <typename Kind>
-void epilogue_of_counts(const SextetConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
-    const __m256i base = _mm256_set1_epi16(job.bases[position]);
+void epilogue_of_counts(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts) {
+    const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const __m256i count = _mm256_load_si256(reinterpret_cast<const __m256i*>(counts + i));
-        const __m256i dots = _mm256_sub_epi16(base, _mm256_add_epi16(count, count));
-        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(dots)), sum);
+        const __m512i count = _mm512_permutex2var_epi32(counts[i / 8], halves, counts[i / 8 + 1]);
+        const __m512i dots = _mm512_sub_epi32(_mm512_loadu_si512(bases + i), _mm512_add_epi32(count, count));
+        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(dots), sum);
     });
 }
 
-using CountsEpilogue = void (*)(const SextetConvJob& job, std::size_t position, std::size_t n,
-                                const std::uint16_t* counts);
+using CountsEpilogue = void (*)(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts);
 
 // Fixed epilogues for the blocks that networks have; RPReLU is two affines with an activation between them.
 CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
@@ -331,21 +292,28 @@ CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
                 : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
 }
 
-template <int Positions>
-void run_sextet_tile(const SextetConvJob& job, std::size_t position, std::size_t n, CountsEpilogue epilogue_at) {
-    SextetTile<Positions> tile;
+template <int Positions, int Eights>
+void run_count_tile(const CountConvJob& job, std::size_t position, std::size_t n, CountsEpilogue epilogue_at) {
+    CountTile<Positions, Eights> tile;
     tile.run(job, position);
     for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, tile.counts[i]);
 }
 
-void sextet_conv(const SextetConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+template <int Positions, int Eights>
+void count_conv_tiles(const CountConvJob& job, std::size_t n) {
     const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
-    for (; position + 8 <= end; position += 8) run_sextet_tile<8>(job, position, n, epilogue_at);
-    for (; position + 4 <= end; position += 4) run_sextet_tile<4>(job, position, n, epilogue_at);
-    for (; position < end; ++position) run_sextet_tile<1>(job, position, n, epilogue_at);
+    for (; position + Positions <= end; position += Positions) {
+        run_count_tile<Positions, Eights>(job, position, n, epilogue_at);
+    }
+    for (; position < end; ++position) run_count_tile<1, Eights>(job, position, n, epilogue_at);
+}
+
+void count_conv(const CountConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    if (n > 32) return count_conv_tiles<2, 8>(job, n);
+    n > 16 ? count_conv_tiles<4, 4>(job, n) : count_conv_tiles<7, 2>(job, n);
 }
 
 // The sums of `Positions` positions and 64 filters: a table has four sums and their opposites, and `vpermps` picks one
@@ -481,40 +449,55 @@ struct SubsetTile {
     inline __attribute__((always_inline)) void run(const SubsetConvJob& job, std::size_t position) {
         const __m512i factors = _mm512_set1_epi32(job.has_halves ? 0x10011001 : 0x01010101);
         const std::uint8_t* weights = job.weights;
+        __m512i all[Positions][Sixteens];
+#pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
-            for (int i = 0; i < Sixteens; ++i) sums[p][i] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) all[p][i] = _mm512_setzero_si512();
         }
         for (std::size_t run = 0; run < job.run_count; ++run) {
             const std::uint8_t* at[Positions];
+#pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
                 at[p] = job.tables + 64 * (job.starts[position + static_cast<std::size_t>(p)] + job.runs[run]);
             }
             std::size_t row = 0;
-            for (; row + 4 <= job.run_length; row += 4, weights += 4 * 256) add<4>(at, 64 * row, weights, factors);
-            for (; row < job.run_length; ++row, weights += 256) add<1>(at, 64 * row, weights, factors);
+            for (; row + 4 <= job.run_length; row += 4, weights += 4 * 256) add<4>(at, 64 * row, weights, factors, all);
+            for (; row < job.run_length; ++row, weights += 256) add<1>(at, 64 * row, weights, factors, all);
+        }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) sums[p][i] = all[p][i];
         }
     }
 
     template <int Rows>
-    inline __attribute__((always_inline)) void add(const std::uint8_t* const* at, std::size_t offset,
-                                                   const std::uint8_t* weights, __m512i factors) {
+    static inline __attribute__((always_inline)) void add(const std::uint8_t* const* at, std::size_t offset,
+                                                          const std::uint8_t* weights, __m512i factors,
+                                                          __m512i (*all)[Sixteens]) {
         __m512i part[Positions][Sixteens];
 #pragma GCC unroll 4
         for (int row = 0; row < Rows; ++row) {
             __m512i weight[Sixteens];
+#pragma GCC unroll 4
             for (int i = 0; i < Sixteens; ++i) weight[i] = _mm512_load_si512(weights + 256 * row + 64 * i);
 #pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
-                const __m512i table = _mm512_load_si512(at[p] + offset + 64 * static_cast<std::size_t>(row));
+                const __m512i table = pinned(_mm512_load_si512(at[p] + offset + 64 * static_cast<std::size_t>(row)));
+#pragma GCC unroll 4
                 for (int i = 0; i < Sixteens; ++i) {
                     const __m512i found = _mm512_permutexvar_epi8(weight[i], table);
-                    part[p][i] = row == 0 ? found : _mm512_add_epi8(part[p][i], found);
+                    part[p][i] = pinned(row == 0 ? found : _mm512_add_epi8(part[p][i], found));
                 }
             }
         }
 #pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
-            for (int i = 0; i < Sixteens; ++i) sums[p][i] = _mm512_dpbusd_epi32(sums[p][i], part[p][i], factors);
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) {
+                all[p][i] = pinned(_mm512_dpbusd_epi32(all[p][i], part[p][i], factors));
+            }
         }
     }
 };
@@ -611,7 +594,7 @@ extern const Kernels kAvx512Kernels{"x86_avx512",    runs_here,      avx2::count
                                     nullptr,         nullptr,        nullptr,
                                     avx2::make_sums, sum_conv,       nullptr,
                                     subset_conv,     float_max,      avx2::spread_signs,
-                                    avx2::byte_conv, depthwise_conv, spread_sextets,
-                                    sextet_conv,     make_wide_sums};
+                                    avx2::byte_conv, depthwise_conv, count_conv,
+                                    make_wide_sums};
 
 }  // namespace dabnet

@@ -38,7 +38,7 @@ class BitConv : public Layer {
         return convolution_.multiply_adds() + gathered * static_cast<double>(convolution_.input.channels);
     }
     bool is_general() const override {
-        return convolution_.groups > 1 || kernels_.lut_conv != nullptr || kernels_.sextet_conv != nullptr;
+        return convolution_.groups > 1 || kernels_.lut_conv != nullptr || kernels_.count_conv != nullptr;
     }
     std::uint64_t scratch_bytes() const override {
         Carver carver;

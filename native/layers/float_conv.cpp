@@ -206,7 +206,7 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
                                         const Epilogue& epilogue, const Window* pool) {
     if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
     if (convolution.input.is_bits()) {
-        if (has_sextet_conv(builder.kernels, convolution)) return make_sextet_conv(builder, convolution, epilogue);
+        if (has_count_conv(builder.kernels, convolution)) return make_count_conv(builder, convolution, epilogue);
         if (has_lut_conv(builder.kernels, convolution)) return make_lut_conv(builder, convolution, epilogue);
         return has_byte_conv(convolution) ? make_byte_conv(builder, convolution, epilogue)
                                           : make_bit_conv(builder, convolution, epilogue);
