@@ -278,8 +278,13 @@ CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
         return late == 1 ? epilogue_of_counts<FixedEpilogue<0, 1, true, true, true>>
                          : epilogue_of_counts<FixedEpilogue<0, 0, true, true, true>>;
     }
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 1) {
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 2) {
         return epilogue_of_counts<AnyEpilogue>;
+    }
+    if (early == 2) {
+        if (!adds) return epilogue_of_counts<AnyEpilogue>;
+        return real ? epilogue_of_counts<FixedEpilogue<2, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<2, 0, true, false, false>>;
     }
     if (early == 0) {
         return adds ? epilogue_of_counts<FixedEpilogue<0, 0, true, true, false>>
@@ -446,9 +451,10 @@ template <int Positions, int Sixteens>
 struct SubsetTile {
     __m512i sums[Positions][Sixteens];
 
-    inline __attribute__((always_inline)) void run(const SubsetConvJob& job, std::size_t position) {
+    // The weights start at byte `from` of each row's.
+    inline __attribute__((always_inline)) void run(const SubsetConvJob& job, std::size_t position, std::size_t from) {
         const __m512i factors = _mm512_set1_epi32(job.has_halves ? 0x10011001 : 0x01010101);
-        const std::uint8_t* weights = job.weights;
+        const std::uint8_t* weights = job.weights + from;
         __m512i all[Positions][Sixteens];
 #pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
@@ -538,28 +544,35 @@ SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
                 : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
 }
 
-template <int Positions, int Sixteens>
+// 16 * `Sixteens` filters at a time, `Times` times.
+template <int Positions, int Sixteens, int Times>
 void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n, SubsetsEpilogue epilogue_at) {
+    __m512i sums[Positions][4];
     SubsetTile<Positions, Sixteens> tile;
-    tile.run(job, position);
-    for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, tile.sums[i]);
+    for (int time = 0; time < Times; ++time) {
+        tile.run(job, position, 64 * Sixteens * time);
+        for (int p = 0; p < Positions; ++p) {
+            for (int i = 0; i < Sixteens; ++i) sums[p][Sixteens * time + i] = tile.sums[p][i];
+        }
+    }
+    for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, sums[i]);
 }
 
-template <int Positions, int Sixteens>
+template <int Positions, int Sixteens, int Times>
 void subset_conv_tiles(const SubsetConvJob& job, std::size_t n) {
     const SubsetsEpilogue epilogue_at = choose_subsets_epilogue(*job.epilogue);
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + Positions <= end; position += Positions) {
-        run_subset_tile<Positions, Sixteens>(job, position, n, epilogue_at);
+        run_subset_tile<Positions, Sixteens, Times>(job, position, n, epilogue_at);
     }
-    for (; position < end; ++position) run_subset_tile<1, Sixteens>(job, position, n, epilogue_at);
+    for (; position + 2 <= end; position += 2) run_subset_tile<2, Sixteens, Times>(job, position, n, epilogue_at);
+    if (position < end) run_subset_tile<1, Sixteens, Times>(job, position, n, epilogue_at);
 }
 
 void subset_conv(const SubsetConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    if (n > 32) return subset_conv_tiles<3, 4>(job, n);
-    n > 16 ? subset_conv_tiles<6, 2>(job, n) : subset_conv_tiles<6, 1>(job, n);
+    n > 32 ? subset_conv_tiles<7, 2, 2>(job, n) : subset_conv_tiles<7, 2, 1>(job, n);
 }
 
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRow = 16;      // bytes of a table, for 4 channels
 constexpr std::size_t kWideRow = 64;  // bytes of a wide table
-constexpr std::size_t kPiece = 12;    // positions
+constexpr std::size_t kPiece = 14;    // positions
 
 // A convolution of whole numbers with one-bit weights, by tables; kernels.h says how inputs and weights stand in
 // memory.
