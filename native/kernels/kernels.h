@@ -108,9 +108,13 @@ struct LutConvJob {
 // A convolution of signs by counting the bits of words, at some positions and for up to 64 filters.
 //
 // The input has each position's bits in whole bytes. What stands side by side is a run, in words of 64 bits; of the
-// last one of a run only some bits count.
+// last one of a run only some bits count. Channels in groups have a map for each group; 8 filters are of the same
+// group.
 struct CountConvJob {
     const std::uint8_t* input;
+    const std::uint32_t* groups;  // of each 8 filters, from the first of all on; null if there is only one
+    std::size_t group_bytes;      // from one group's map to the next
+    std::size_t group_positions;  // from one group's sums to the next
     const std::uint32_t* starts;  // where the top left tap of each position stands
     std::size_t first_position, positions;
     const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
@@ -125,7 +129,7 @@ struct CountConvJob {
     const std::int32_t* bases;     // dot products are base - 2 (count of differing bits); for each filter, up to a
                                    // multiple of 64, and each kind of position
     const std::uint32_t* kinds;    // of each position: where its bases start
-    const std::int32_t* sums;      // of each position: the sum of its inputs; null if there is no offset
+    const std::int32_t* sums;      // of each group and position: the sum of its inputs; null if there is no offset
     const Epilogue* epilogue;
 };
 
@@ -255,7 +259,7 @@ struct Kernels {
     void (*byte_conv)(const ByteConvJob& job);
     void (*depthwise_conv)(const DepthwiseConvJob& job);
 
-    // Null where a set has lut_conv instead.
+    // Null where bits are counted by count_differences. A set that has lut_conv takes this for groups only.
     void (*count_conv)(const CountConvJob& job) = nullptr;
 
     // As make_subset_sums, but wide tables; channels are filled up to whole rows. Where a set has this, its subset_conv

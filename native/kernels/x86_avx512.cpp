@@ -195,7 +195,7 @@ inline __attribute__((always_inline)) __m512i pinned(__m512i number) {
 }
 
 // The differing bits of `Positions` positions and 8 * `Eights` filters, 64 bits of 8 filters in a register.
-template <int Positions, int Eights>
+template <int Positions, int Eights, bool Grouped>
 struct CountTile {
     __m512i counts[Positions][Eights];
 
@@ -207,6 +207,10 @@ struct CountTile {
             for (int i = 0; i < Eights; ++i) sums[p][i] = _mm512_setzero_si512();
         }
         const std::uint64_t* weights = job.weights;
+        std::size_t maps[Eights] = {};
+        for (int i = 0; Grouped && i < Eights; ++i) {
+            maps[i] = job.group_bytes * job.groups[job.first_filter / 8 + static_cast<std::size_t>(i)];
+        }
         for (std::size_t run = 0; run < job.run_count; ++run) {
             const std::uint8_t* at[Positions];
 #pragma GCC unroll 8
@@ -214,12 +218,12 @@ struct CountTile {
                 at[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
             }
             for (std::size_t word = 1; word < job.run_words; ++word, weights += 64) {
-                add(at, weights, sums, [](__m512i weight, __m512i x) __attribute__((always_inline)) {
+                add(at, maps, weights, sums, [](__m512i weight, __m512i x) __attribute__((always_inline)) {
                     return _mm512_xor_si512(weight, x);
                 });
             }
             const __m512i last = _mm512_set1_epi64(static_cast<long long>(job.last));
-            add(at, weights, sums, [&](__m512i weight, __m512i x) __attribute__((always_inline)) {
+            add(at, maps, weights, sums, [&](__m512i weight, __m512i x) __attribute__((always_inline)) {
                 return _mm512_ternarylogic_epi64(weight, x, last, 0x28);  // (weight ^ x) & last
             });
             weights += 64;
@@ -231,37 +235,54 @@ struct CountTile {
         }
     }
 
+    static inline __attribute__((always_inline)) __m512i word_at(const std::uint8_t* at) {
+        long long word;
+        std::memcpy(&word, at, sizeof word);
+        return pinned(_mm512_set1_epi64(word));
+    }
+
     // Adds the differing bits of the next word.
     template <typename Differ>
-    static inline __attribute__((always_inline)) void add(const std::uint8_t** at, const std::uint64_t* weights,
-                                                          __m512i (*sums)[Eights], Differ differ) {
+    static inline __attribute__((always_inline)) void add(const std::uint8_t** at, const std::size_t* maps,
+                                                          const std::uint64_t* weights, __m512i (*sums)[Eights],
+                                                          Differ differ) {
         __m512i x[Positions];
 #pragma GCC unroll 8
-        for (int p = 0; p < Positions; ++p, at[p - 1] += 8) {
-            long long word;
-            std::memcpy(&word, at[p], sizeof word);
-            x[p] = pinned(_mm512_set1_epi64(word));
-        }
+        for (int p = 0; p < Positions && !Grouped; ++p) x[p] = word_at(at[p]);
 #pragma GCC unroll 8
         for (int i = 0; i < Eights; ++i) {
             const __m512i weight = pinned(_mm512_load_si512(weights + 8 * i));
 #pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
-                sums[p][i] = pinned(_mm512_add_epi64(sums[p][i], _mm512_popcnt_epi64(differ(weight, x[p]))));
+                const __m512i different = differ(weight, Grouped ? word_at(at[p] + maps[i]) : x[p]);
+                sums[p][i] = pinned(_mm512_add_epi64(sums[p][i], _mm512_popcnt_epi64(different)));
             }
         }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) at[p] += 8;
     }
 };
+
+// The sums of the inputs of 16 filters, of which each 8 have one group.
+inline __attribute__((always_inline)) __m512 sums_of(const CountConvJob& job, std::size_t position,
+                                                     std::size_t filter) {
+    const auto sum = [&](std::size_t eight) {
+        return static_cast<float>(job.sums[job.groups[eight] * job.group_positions + position]);
+    };
+    return _mm512_mask_mov_ps(_mm512_set1_ps(sum(filter / 8)), 0xff00, _mm512_set1_ps(sum(filter / 8 + 1)));
+}
 
 template <typename Kind>
 void epilogue_of_counts(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts) {
     const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const bool has_groups = job.offset != nullptr && job.groups != nullptr;
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
     const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
         const __m512i count = _mm512_permutex2var_epi32(counts[i / 8], halves, counts[i / 8 + 1]);
         const __m512i dots = _mm512_sub_epi32(_mm512_loadu_si512(bases + i), _mm512_add_epi32(count, count));
-        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(dots), sum);
+        const __m512 all = has_groups ? sums_of(job, position, job.first_filter + i) : sum;
+        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(dots), all);
     });
 }
 
@@ -297,26 +318,29 @@ CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
                 : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
 }
 
-template <int Positions, int Eights>
+template <int Positions, int Eights, bool Grouped>
 void run_count_tile(const CountConvJob& job, std::size_t position, std::size_t n, CountsEpilogue epilogue_at) {
-    CountTile<Positions, Eights> tile;
+    CountTile<Positions, Eights, Grouped> tile;
     tile.run(job, position);
     for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, tile.counts[i]);
 }
 
-template <int Positions, int Eights>
+template <int Positions, int Eights, bool Grouped = false>
 void count_conv_tiles(const CountConvJob& job, std::size_t n) {
     const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + Positions <= end; position += Positions) {
-        run_count_tile<Positions, Eights>(job, position, n, epilogue_at);
+        run_count_tile<Positions, Eights, Grouped>(job, position, n, epilogue_at);
     }
-    for (; position < end; ++position) run_count_tile<1, Eights>(job, position, n, epilogue_at);
+    for (; position < end; ++position) run_count_tile<1, Eights, Grouped>(job, position, n, epilogue_at);
 }
 
 void count_conv(const CountConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    if (job.groups != nullptr) {
+        return n > 32 ? count_conv_tiles<2, 8, true>(job, n) : count_conv_tiles<4, 4, true>(job, n);
+    }
     if (n > 32) return count_conv_tiles<2, 8>(job, n);
     n > 16 ? count_conv_tiles<4, 4>(job, n) : count_conv_tiles<7, 2>(job, n);
 }

@@ -238,10 +238,10 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
                                         const Epilogue& epilogue, const Window* pool) {
     if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
     if (convolution.input.is_bits()) {
-        if (has_count_conv(builder.kernels, convolution)) return make_count_conv(builder, convolution, epilogue);
         if (has_lut_conv(builder.kernels, convolution)) return make_lut_conv(builder, convolution, epilogue);
-        return has_byte_conv(convolution) ? make_byte_conv(builder, convolution, epilogue)
-                                          : make_bit_conv(builder, convolution, epilogue);
+        if (has_byte_conv(convolution)) return make_byte_conv(builder, convolution, epilogue);
+        return has_count_conv(builder.kernels, convolution) ? make_count_conv(builder, convolution, epilogue)
+                                                            : make_bit_conv(builder, convolution, epilogue);
     }
     if (convolution.bits != nullptr && convolution.input.is_whole()) {
         return has_subset_conv(builder.kernels, convolution) ? make_subset_conv(builder, convolution, epilogue)
