@@ -64,7 +64,6 @@ class SubsetConv : public Layer {
     void run(const Job& job) const override {
         Carver carver(job.scratch);
         const Scratch scratch = carve(carver);
-        if (!prepare(job, scratch)) return;
         const Epilogue epilogue = epilogue_.bind(job);
         SubsetConvJob subset{};
         subset.tables = scratch.tables;
@@ -84,7 +83,7 @@ class SubsetConv : public Layer {
         // Products by the byte, as tables of 16 are looked up.
         const std::uint64_t unit_work = planes() * lines_per_block() * kBlock / (is_wide(kernels_) ? 2 : 1);
         const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
-        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+        const auto convolve = [&](std::size_t block, std::size_t from, std::size_t to) {
             if (job.is_stopped((to - from) * unit_work)) return false;
             subset.first_position = from;
             subset.positions = to - from;
@@ -92,7 +91,25 @@ class SubsetConv : public Layer {
             subset.first_filter = block * kBlock;
             kernels_.subset_conv(subset);
             return true;
-        });
+        };
+        std::size_t next = 0;
+        if (job.from != 0 || job.to != pieces()) {
+            const auto [first, end] = work_.to_prepare(job);
+            if (first < end && !prepare(job, first, end, scratch, next)) return;
+            return work_.each(job.from, job.to, at_once, convolve);
+        }
+        // All of it: a few rows at a time, whose tables stay at hand.
+        const auto& [height, width] = convolution_.window;
+        for (std::size_t row = 0, end; row < height.positions; row = end) {
+            end = std::min(row + rows_at_once(), height.positions);
+            const std::size_t first_unit = row * width.positions, end_unit = end * width.positions;
+            if (!prepare(job, first_unit, end_unit, scratch, next)) return;
+            for (std::size_t block = 0; block < work_.blocks; ++block) {
+                for (std::size_t unit = first_unit; unit < end_unit; unit += at_once) {
+                    if (!convolve(block, unit, std::min(unit + at_once, end_unit))) return;
+                }
+            }
+        }
     }
 
    private:
@@ -176,15 +193,23 @@ class SubsetConv : public Layer {
         }
     }
 
-    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
-    bool prepare(const Job& job, const Scratch& scratch) const {
-        const auto [first, end] = work_.to_prepare(job);
-        if (first >= end) return true;
+    // Rows of positions whose tables fill a part of the second cache.
+    std::size_t rows_at_once() const {
+        constexpr std::size_t kBytes = std::size_t{1} << 18;
+        const std::size_t row = planes() * map_.columns * map_.per_position * row_bytes();
+        return std::max<std::size_t>(kBytes / row / convolution_.window.height.stride, 1);
+    }
+
+    // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run
+    // has to end.
+    bool prepare(const Job& job, std::size_t first, std::size_t end, const Scratch& scratch, std::size_t& next) const {
         const auto& [height, width] = convolution_.window;
         const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
         const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
+            if (height.dilation == 1 && row < next) return true;
             if (job.is_stopped(map_.columns * map_.per_position)) return false;
             make_row(job.input<std::uint8_t>(), row, scratch);
+            next = row + 1;
             return true;
         });
         if (!goes_on) return false;
