@@ -433,21 +433,20 @@ void lut_conv(const LutConvJob& job) {
     }
 }
 
-// The differing bits of a position and a filter, which is number `i` of its block.
-inline __attribute__((always_inline)) std::uint64_t count_run(const CountConvJob& job, const std::uint8_t* taps,
-                                                              std::size_t i) {
-    const std::uint64_t* weights = job.weights + i;
-    std::uint64_t count = 0;
+// The differing bits of a position and 8 filters, from number `first` of their block on.
+inline __attribute__((always_inline)) void count_eight(const CountConvJob& job, const std::uint8_t* taps,
+                                                       std::size_t first, std::uint64_t* counts) {
+    const std::uint64_t* weights = job.weights + first;
     for (std::size_t run = 0; run < job.run_count; ++run) {
         const std::uint8_t* at = taps + job.runs[run];
         for (std::size_t word = 1; word <= job.run_words; ++word, weights += 64, at += 8) {
             std::uint64_t x;
             std::memcpy(&x, at, sizeof x);
-            x = (x ^ *weights) & (word == job.run_words ? job.last : ~std::uint64_t{0});
-            count += static_cast<std::uint64_t>(_mm_popcnt_u64(x));
+            if (word == job.run_words) x &= job.last;
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) counts[i] += static_cast<std::uint64_t>(_mm_popcnt_u64(x ^ weights[i]));
         }
     }
-    return count;
 }
 
 // There is no vector popcount: this is for groups, whose filters have few words each.
@@ -460,8 +459,10 @@ void count_conv(const CountConvJob& job) {
         for (std::size_t first = 0; first < n; first += 8) {
             const std::size_t group = job.groups == nullptr ? 0 : job.groups[(job.first_filter + first) / 8];
             const std::uint8_t* taps = job.input + group * job.group_bytes + job.starts[position];
+            std::uint64_t counts[8] = {};
+            count_eight(job, taps, first, counts);
             for (std::size_t i = first; i < first + 8; ++i) {
-                dots[i] = bases[i] - 2 * static_cast<std::int32_t>(count_run(job, taps, i));
+                dots[i] = bases[i] - 2 * static_cast<std::int32_t>(counts[i - first]);
                 if (job.sums != nullptr) {
                     sums[i] = static_cast<float>(job.sums[group * job.group_positions + position]);
                 }

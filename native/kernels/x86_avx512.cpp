@@ -354,38 +354,47 @@ inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, 
         _mm512_setr_epi32(0, 0, 0, 0, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0, 0, 0, 0, 0);
     const std::size_t block = job.run_count * job.run_length * 16;
     const std::uint8_t* patterns = job.patterns;
+#pragma GCC unroll 8
     for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
         for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_setzero_ps();
     }
     for (std::size_t run = 0; run < job.run_count; ++run) {
         const float* taps[Positions];
+#pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
             taps[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
         }
         for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
             const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
             __m512 part[Positions][Sixteens];
+#pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
                 for (int i = 0; i < Sixteens; ++i) part[p][i] = _mm512_setzero_ps();
             }
             for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
                 __m512i which[Sixteens];
+#pragma GCC unroll 4
                 for (int i = 0; i < Sixteens; ++i) {
                     const auto* bytes =
                         reinterpret_cast<const __m128i*>(patterns + static_cast<std::size_t>(i) * block);
                     which[i] = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
                 }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
                 for (int p = 0; p < Positions; ++p) {
                     const __m512i four =
                         _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps[p] + 4 * triple)));
-                    const __m512 sums = _mm512_castsi512_ps(_mm512_xor_si512(four, opposite));
+                    const __m512 sums = _mm512_castsi512_ps(pinned(_mm512_xor_si512(four, opposite)));
+#pragma GCC unroll 4
                     for (int i = 0; i < Sixteens; ++i) {
                         part[p][i] = _mm512_add_ps(part[p][i], _mm512_permutexvar_ps(which[i], sums));
                     }
                 }
             }
+#pragma GCC unroll 8
             for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
                 for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_add_ps(total[p][i], part[p][i]);
             }
         }
@@ -416,7 +425,7 @@ void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
 void sum_conv(const SumConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     if (n > 32) return sum_conv_tiles<4, 4>(job, n);
-    n > 16 ? sum_conv_tiles<8, 2>(job, n) : sum_conv_tiles<8, 1>(job, n);
+    n > 16 ? sum_conv_tiles<7, 2>(job, n) : sum_conv_tiles<7, 1>(job, n);
 }
 
 // Which of 16 bytes, the numbers of channels, go into the sums of four tables; a channel goes into the sums of the
