@@ -7,8 +7,8 @@ layers, the same with 8 bits, and OpenVINO's graph of `BinaryConvolution`. Weigh
 training. Engines take turns in processes of their own, and the least time counts.
 
 Where the processor has AVX-512, every engine runs twice: with all instructions, and as on a processor that has none
-beyond AVX2 (DABNET_KERNELS=x86_avx2, ONEDNN_MAX_CPU_ISA=AVX2, which OpenVINO heeds), so that like is compared with like.
-ONNX Runtime knows no such limit; its time is the same in both.
+beyond AVX2 (DABNET_KERNELS=x86_avx2, ONEDNN_MAX_CPU_ISA=AVX2, which OpenVINO heeds), so that like is compared with
+like. ONNX Runtime knows no such limit; its time is the same in both.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def show(race: Race, size: int, rows: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for row in rows:
         wanted = ("", "") if row["wanted"] is None else (f"{row['wanted']}x", "yes" if row["holds"] else "NO")
-        table.add_row(row["engine"], row["runs"], row["instructions"], f"{row['ms']:.2f}", f"{row['ratio']:.2f}x", *wanted)
+        table.add_row(
+            row["engine"], row["runs"], row["instructions"], f"{row['ms']:.2f}", f"{row['ratio']:.2f}x", *wanted
+        )
     return table
 
 
