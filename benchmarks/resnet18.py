@@ -1,6 +1,6 @@
 """How fast does a binary network recognize a sketch? ResNet-18 and others, beside the engines one would use instead.
 
-    python -m benchmarks.resnet18 [--runs 100]
+    python -m benchmarks.resnet18 [--runs 100] [--only "resnet18 int8 1"]
 
 One sketch at a time, 250 classes. What the engines run is in `dabnet bench --help`: the real-valued twin of the same
 layers, the same with 8 bits, and OpenVINO's graph of `BinaryConvolution`. Weights are fresh, with norms as after a
@@ -125,11 +125,14 @@ def show(race: Race, size: int, rows: list[dict[str, Any]]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="timed runs of each engine")
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", nargs="*", default=[], help="races to run, as in 'resnet18 int8 1': of one thread")
+    asked = parser.parse_args()
+    runs, only = asked.runs, asked.only
+    races = [race for race in RACES if not only or f"{race.network} {race.precision} {race.threads}" in only]
     console = Console()
     results = []
     with console.status("building") as status:
-        for race in RACES:
+        for race in races:
             model = build(race)
             rows = run_race(race, model, runs, status)
             size = model.input_size[1]
