@@ -59,7 +59,7 @@ RACES = (
     *(Race(name, kind, 1, {"openvino-int8": 1}) for name in ("sketch_a_net", "googlenet") for kind in ("int4", "int8")),
 )
 AVX2 = ", AVX2"
-LIMITS = {"": {}, AVX2: {"DABNET_KERNELS": "x86_avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}}
+LIMITS: dict[str, dict[str, str]] = {"": {}, AVX2: {"DABNET_KERNELS": "x86_avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}}
 """What engines may use, by what is added to their names."""
 UNLIMITED = ("onnxruntime", "onnxruntime-int8")
 """Engines that take all instructions there are."""
@@ -92,7 +92,11 @@ def run_race(race: Race, model: Model, runs: int, status: Status) -> list[dict[s
             if name in UNLIMITED:
                 least = min(seconds[name + any_limit] for any_limit in limits)
             ratio, wanted = least / seconds[OURS + limit], race.wanted.get(name)
-            row = {"engine": name, "runs": ENGINES[name].about, "instructions": limit.strip(", ") or "all"}
+            row: dict[str, Any] = {
+                "engine": name,
+                "runs": ENGINES[name].about,
+                "instructions": limit.strip(", ") or "all",
+            }
             row |= {"ms": least * 1e3, "ratio": ratio, "wanted": wanted}
             rows.append({**row, "holds": None if wanted is None else ratio >= wanted})
     return rows
