@@ -5,6 +5,9 @@
 namespace dabnet {
 
 const Kernels* const kAllKernels[] = {
+#ifdef DABNET_AVX512
+    &kAvx512Kernels,
+#endif
 #ifdef DABNET_AVX2
     &kAvx2Kernels,
 #endif

@@ -105,11 +105,39 @@ struct LutConvJob {
     const Epilogue* epilogue;
 };
 
+// A convolution of signs by counting the bits of words, at some positions and for up to 64 filters.
+//
+// The input has each position's bits in whole bytes. What stands side by side is a run, in words of 64 bits; of the
+// last one of a run only some bits count. Channels in groups have a map for each group; 8 filters are of the same
+// group.
+struct CountConvJob {
+    const std::uint8_t* input;
+    const std::uint32_t* groups;  // of each 8 filters, from the first of all on; null if there is only one
+    std::size_t group_bytes;      // from one group's map to the next
+    std::size_t group_positions;  // from one group's sums to the next
+    const std::uint32_t* starts;  // where the top left tap of each position stands
+    std::size_t first_position, positions;
+    const std::size_t* runs;  // offsets of taps that stand side by side, from the top left tap
+    std::size_t run_count;
+    std::size_t run_words;         // of a run
+    std::uint64_t last;            // the bits of a run's last word that count
+    const std::uint64_t* weights;  // (run_count * run_words, 64), at a multiple of 64 bytes
+    std::size_t first_filter;      // a multiple of 64
+    const float* scale;            // of all filters, then zeros up to a multiple of 64
+    const float* offset;           // likewise, or null
+    const float* bias;             // likewise, or null
+    const std::int32_t* bases;     // dot products are base - 2 (count of differing bits); for each filter, up to a
+                                   // multiple of 64, and each kind of position
+    const std::uint32_t* kinds;    // of each position: where its bases start
+    const std::int32_t* sums;      // of each group and position: the sum of its inputs; null if there is no offset
+    const Epilogue* epilogue;
+};
+
 // A convolution of real numbers with one-bit weights, at some positions and for up to 64 filters.
 //
 // The input has, for each triple of channels x, y, z of a position, the sums (x + y) + z, (x - y) + z, (x + y) - z,
-// (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the highest
-// whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
+// (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the third and
+// the highest whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
 struct SumConvJob {
     const float* input;
     const std::uint32_t* starts;  // where the top left tap of each position stands
@@ -140,15 +168,20 @@ constexpr std::size_t kSumPart = 96;
 //
 // Rows that stand side by side are a run; a run has an even number of them. The weights of 64 filters stand together as
 // for a LutConvJob.
+//
+// Wide tables, of the sets that have them, are four such tables in a row of 64 bytes. With numbers of 4 bits these are
+// of 16 channels; with 8 bits, of the lower and upper halves of 4 channels, then of 4 others. The weights of a filter
+// are 4 bytes for each row, which look up one in each table: 16 times the table's number, plus the pattern.
 struct SubsetConvJob {
     const std::uint8_t* tables;
-    std::size_t plane;            // bytes from the lower halves to the upper ones; 0 if there are none
+    std::size_t plane;            // bytes from the lower halves to the upper ones; 0 if there are none, or wide tables
+    bool has_halves;              // numbers of 8 bits
     const std::uint32_t* starts;  // the row of each position's top left tap
     std::size_t first_position, positions;
     const std::size_t* runs;  // the rows at which runs start, from the top left tap
     std::size_t run_count;
     std::size_t run_length;             // in rows
-    const std::uint8_t* weights;        // (runs * run_length / 2, 64), at a multiple of 32
+    const std::uint8_t* weights;        // (runs * run_length / 2, 64), or (runs * run_length, 256), at a multiple of 64
     std::size_t first_filter;           // a multiple of 64
     const float* scale;                 // of all filters, then zeros up to a multiple of 64
     const float* offset;                // likewise, or null
@@ -225,11 +258,29 @@ struct Kernels {
     void (*spread_signs)(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
     void (*byte_conv)(const ByteConvJob& job);
     void (*depthwise_conv)(const DepthwiseConvJob& job);
+
+    // Null where bits are counted by count_differences. A set that has lut_conv takes this for groups only.
+    void (*count_conv)(const CountConvJob& job) = nullptr;
+
+    // As make_subset_sums, but wide tables; channels are filled up to whole rows. Where a set has this, its subset_conv
+    // takes wide tables.
+    void (*make_wide_sums)(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, bool has_halves,
+                           std::uint8_t* tables, std::int32_t* sums) = nullptr;
 };
+
+// What the AVX-512 set has of the AVX2 one, since wider registers would gain nothing.
+namespace avx2 {
+std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words);
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums);
+void make_sums(const float* x, std::size_t channels, float* out);
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
+void byte_conv(const ByteConvJob& job);
+}  // namespace avx2
 
 // All sets that were built, the fastest first; the last one runs everywhere. Ends with a null pointer.
 extern const Kernels* const kAllKernels[];
 
+extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kNeonKernels;
 extern const Kernels kWasmKernels;

@@ -433,6 +433,55 @@ void lut_conv(const LutConvJob& job) {
     }
 }
 
+// The differing bits of a position and 8 filters, from number `first` of their block on.
+inline __attribute__((always_inline)) void count_eight(const CountConvJob& job, const std::uint8_t* taps,
+                                                       std::size_t first, std::uint64_t* counts) {
+    const std::uint64_t* weights = job.weights + first;
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        const std::uint8_t* at = taps + job.runs[run];
+        for (std::size_t word = 1; word <= job.run_words; ++word, weights += 64, at += 8) {
+            std::uint64_t x;
+            std::memcpy(&x, at, sizeof x);
+            if (word == job.run_words) x &= job.last;
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) counts[i] += static_cast<std::uint64_t>(_mm_popcnt_u64(x ^ weights[i]));
+        }
+    }
+}
+
+// There is no vector popcount: this is for groups, whose filters have few words each.
+void count_conv(const CountConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    for (std::size_t position = job.first_position; position < job.first_position + job.positions; ++position) {
+        const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
+        alignas(32) std::int32_t dots[64] = {};
+        alignas(32) float sums[64] = {};
+        for (std::size_t first = 0; first < n; first += 8) {
+            const std::size_t group = job.groups == nullptr ? 0 : job.groups[(job.first_filter + first) / 8];
+            const std::uint8_t* taps = job.input + group * job.group_bytes + job.starts[position];
+            std::uint64_t counts[8] = {};
+            count_eight(job, taps, first, counts);
+            for (std::size_t i = first; i < first + 8; ++i) {
+                dots[i] = bases[i] - 2 * static_cast<std::int32_t>(counts[i - first]);
+                if (job.sums != nullptr) {
+                    sums[i] = static_cast<float>(job.sums[group * job.group_positions + position]);
+                }
+            }
+        }
+        run_epilogue<AnyEpilogue>(
+            *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+                const std::size_t filter = job.first_filter + i;
+                const __m256i dot = _mm256_load_si256(reinterpret_cast<const __m256i*>(dots + i));
+                __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_cvtepi32_ps(dot));
+                if (job.offset != nullptr) {
+                    const __m256 sum = _mm256_load_ps(sums + i);
+                    value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
+                }
+                return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+            });
+    }
+}
+
 void make_sums(const float* channels, std::size_t count, float* out) {
     const __m128 minus_y = _mm_castsi128_ps(_mm_setr_epi32(0, INT32_MIN, 0, INT32_MIN));
     const __m128 minus_z = _mm_castsi128_ps(_mm_setr_epi32(0, 0, INT32_MIN, INT32_MIN));
@@ -845,9 +894,23 @@ void depthwise_conv(const DepthwiseConvJob& job) {
 
 }  // namespace
 
+namespace avx2 {
+std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
+    return dabnet::count_differences(a, b, words);
+}
+void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
+    dabnet::sum_signs(words, positions, channels, sums);
+}
+void make_sums(const float* x, std::size_t channels, float* out) { dabnet::make_sums(x, channels, out); }
+void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
+    dabnet::spread_signs(words, channels, out);
+}
+void byte_conv(const ByteConvJob& job) { dabnet::byte_conv(job); }
+}  // namespace avx2
+
 extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
                                   float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
                                   sum_conv,       make_subset_sums, subset_conv,       float_max, spread_signs,
-                                  byte_conv,      depthwise_conv};
+                                  byte_conv,      depthwise_conv,   count_conv};
 
 }  // namespace dabnet

@@ -37,7 +37,9 @@ class BitConv : public Layer {
         const double gathered = static_cast<double>(convolution_.window.positions()) * static_cast<double>(taps_);
         return convolution_.multiply_adds() + gathered * static_cast<double>(convolution_.input.channels);
     }
-    bool is_general() const override { return convolution_.groups > 1 || kernels_.lut_conv != nullptr; }
+    bool is_general() const override {
+        return convolution_.groups > 1 || kernels_.lut_conv != nullptr || kernels_.count_conv != nullptr;
+    }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
         carve(carver);

@@ -7,7 +7,8 @@
 namespace dabnet {
 namespace {
 
-constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum
+constexpr std::size_t kPart = 64;      // weights of a filter whose products are one part of its sum
+constexpr std::size_t kMostSeen = 16;  // numbers of a window's row that are looked at whether there is ink or not
 
 std::uint64_t filled_up(std::uint64_t filters) { return (filters + 63) / 64 * 64; }
 
@@ -53,18 +54,18 @@ float real_weight(const Convolution& convolution, std::size_t filter, std::size_
 }
 
 std::uint64_t FloatConv::bytes(const Convolution& convolution) {
-    return (convolution.filters * convolution.taps() + filled_up(convolution.filters)) * sizeof(float);
+    return (convolution.filters * convolution.taps() + 16 + filled_up(convolution.filters)) * sizeof(float);
 }
 
 FloatConv::FloatConv(const Kernels& kernels, const Convolution& convolution)
     : kernels_(kernels),
       convolution_(convolution),
-      weights_(convolution.filters * static_cast<std::size_t>(convolution.taps())),
+      weights_((convolution.filters * static_cast<std::size_t>(convolution.taps()) + 15) / 16),
       bias_(static_cast<std::size_t>(filled_up(convolution.filters))) {
     const std::size_t taps = most_terms();
     for (std::size_t filter = 0; filter < convolution.filters; ++filter) {
         const std::size_t group = filter / group_filters();
-        float* to = weights_.data() + group * taps * group_filters() + filter % group_filters();
+        float* to = weights_.data()->numbers + group * taps * group_filters() + filter % group_filters();
         for (std::size_t i = 0; i < taps; ++i, to += group_filters()) {
             *to = real_weight(convolution, filter, i);
         }
@@ -83,10 +84,10 @@ double FloatConv::work() const {
 FloatConv::Scratch FloatConv::carve(Carver& carver) const {
     const std::uint64_t terms = convolution_.taps();
     const Shape& input = convolution_.input;
-    return {carver.take<Term>(terms),
+    return {carver.take<Term>(terms + kMostSeen),
             carver.take<std::size_t>((terms + kPart - 1) / kPart),
             carver.take<float>(filled_up(convolution_.filters)),
-            carver.take<Ink>(input.count()),
+            carver.take<Ink>(input.count() + kMostSeen),
             carver.take<std::uint32_t>(input.positions() * convolution_.groups + 1),
             carver.take<std::uint32_t>(input.width + 1)};
 }
@@ -106,6 +107,16 @@ bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Sc
     std::uint32_t count = 0;
     for (std::size_t row = top; row < bottom; ++row) {
         if (job.is_stopped(input.width * input.channels)) return false;
+        if (input.channels == 1) {
+            const std::size_t first = row * input.width;
+            for (std::size_t column = 0; column < input.width; ++column) {
+                scratch.starts[first + column] = count;
+                scratch.ink[count] = {x[first + column], static_cast<std::uint32_t>(column)};
+                count += x[first + column] != 0;
+            }
+            scratch.starts[first + input.width] = count;
+            continue;
+        }
         for (std::size_t column = 0; column < input.width; ++column) {
             const std::size_t position = row * input.width + column;
             for (std::size_t group = 0; group < convolution_.groups; ++group) {
@@ -113,9 +124,9 @@ bool FloatConv::start(const Job& job, std::size_t from, std::size_t to, const Sc
                 scratch.starts[at] = count;
                 const float* channels = x + at * group_channels;
                 const std::size_t first = column * group_channels;
-                for (std::size_t channel = 0; channel < group_channels; ++channel) {
-                    if (channels[channel] == 0) continue;
-                    scratch.ink[count++] = {channels[channel], static_cast<std::uint32_t>(first + channel)};
+                for (std::size_t channel = 0; channel < group_channels; ++channel) {  // without a branch to guess
+                    scratch.ink[count] = {channels[channel], static_cast<std::uint32_t>(first + channel)};
+                    count += channels[channel] != 0;
                 }
             }
             scratch.starts[(position + 1) * convolution_.groups] = count;
@@ -152,6 +163,12 @@ void FloatConv::find_inked_columns(const std::uint32_t* starts, std::size_t row,
     std::fill(inked, inked + columns + 1, 0u);
     for (std::size_t i = height.first(row); i < height.end(row); ++i) {
         const std::uint32_t* start = starts + height.at(row, i) * columns * groups;
+        if (groups == 1) {  // several columns at a time
+            for (std::size_t column = 0; column < columns; ++column) {
+                inked[column + 1] |= start[column] != start[column + 1];
+            }
+            continue;
+        }
         for (std::size_t column = 0; column < columns; ++column) {
             inked[column + 1] |= start[column * groups] != start[(column + 1) * groups];
         }
@@ -165,14 +182,20 @@ bool FloatConv::is_blank(const std::uint32_t* inked, std::size_t column) const {
     return left == right || inked[width.at(column, left)] == inked[width.at(column, right - 1) + 1];
 }
 
+bool FloatConv::has_short_rows() const {
+    return convolution_.groups == 1 && most_terms() <= kPart &&
+           convolution_.window.width.kernel * convolution_.input.channels <= kMostSeen;
+}
+
 // Collects the ink under the window. Returns the number of parts.
 std::size_t FloatConv::gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const {
     const auto& [height, width] = convolution_.window;
     const std::size_t groups = convolution_.groups, channels = convolution_.group_channels(), filters = group_filters();
-    const float* group_weights = weights_.data() + group * most_terms() * filters;
+    const float* group_weights = weights_.data()->numbers + group * most_terms() * filters;
     // Taps that nothing lies between are seen at once.
     const std::size_t left = width.first(column), right = width.end(column);
     const std::size_t at_once = groups == 1 && width.dilation == 1 ? right - left : 1;
+    const bool has_short = has_short_rows();
     std::size_t count = 0, parts = 0, part = 0;
     for (std::size_t i = height.first(row); i < height.end(row); ++i) {
         const std::uint32_t* starts_row = scratch.starts + height.at(row, i) * convolution_.input.width * groups;
@@ -180,7 +203,16 @@ std::size_t FloatConv::gather(std::size_t row, std::size_t column, std::size_t g
             const std::size_t at = width.at(column, j);
             const std::uint32_t* start = starts_row + at * groups + group;
             const std::size_t tap = i * width.kernel + j;
-            for (const Ink *dot = scratch.ink + start[0], *end = scratch.ink + start[at_once]; dot != end; ++dot) {
+            const Ink *dot = scratch.ink + start[0], *const end = scratch.ink + start[at_once];
+            if (has_short) {  // take them all, and count those that are ink: there is no branch to guess
+                const float* row_weights = group_weights + (tap - at) * channels * filters;  // from the row's start on
+                for (std::size_t k = 0; k < at_once * channels; ++k) {
+                    scratch.terms[count + k] = {dot[k].x, row_weights + dot[k].at * filters};
+                }
+                count += static_cast<std::size_t>(end - dot);
+                continue;
+            }
+            for (; dot != end; ++dot) {
                 const std::size_t weight = tap * channels + (dot->at - at * channels);
                 if (weight / kPart != part) {
                     if (count != 0) scratch.ends[parts++] = count;
@@ -207,8 +239,9 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
     if (!builder.budget.take(EpilogueArrays::bytes(epilogue))) return nullptr;
     if (convolution.input.is_bits()) {
         if (has_lut_conv(builder.kernels, convolution)) return make_lut_conv(builder, convolution, epilogue);
-        return has_byte_conv(convolution) ? make_byte_conv(builder, convolution, epilogue)
-                                          : make_bit_conv(builder, convolution, epilogue);
+        if (has_byte_conv(convolution)) return make_byte_conv(builder, convolution, epilogue);
+        return has_count_conv(builder.kernels, convolution) ? make_count_conv(builder, convolution, epilogue)
+                                                            : make_bit_conv(builder, convolution, epilogue);
     }
     if (convolution.bits != nullptr && convolution.input.is_whole()) {
         return has_subset_conv(builder.kernels, convolution) ? make_subset_conv(builder, convolution, epilogue)

@@ -57,15 +57,21 @@ class FloatConv {
     }
 
    private:
+    struct alignas(64) Line {
+        float numbers[16];
+    };
+
     std::size_t most_terms() const { return static_cast<std::size_t>(convolution_.taps()); }
     std::size_t group_filters() const { return convolution_.filters / convolution_.groups; }
+    // Whether a row of the window is so short that all of it is looked at; a sum then has one part.
+    bool has_short_rows() const;
     void find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const;
     bool is_blank(const std::uint32_t* inked, std::size_t column) const;
     std::size_t gather(std::size_t row, std::size_t column, std::size_t group, const Scratch& scratch) const;
 
     const Kernels& kernels_;
-    Convolution convolution_;     // but for its arrays, which are not kept
-    std::vector<float> weights_;  // (groups, taps, channels of a group, filters of a group)
+    Convolution convolution_;    // but for its arrays, which are not kept
+    std::vector<Line> weights_;  // (groups, taps, channels of a group, filters of a group)
     std::vector<float> bias_;
 };
 

@@ -10,29 +10,32 @@
 namespace dabnet {
 namespace {
 
-constexpr std::size_t kRow = 16;   // bytes of a table, for 4 channels
-constexpr std::size_t kPiece = 4;  // positions
+constexpr std::size_t kRow = 16;      // bytes of a table, for 4 channels
+constexpr std::size_t kWideRow = 64;  // bytes of a wide table
+constexpr std::size_t kPiece = 14;    // positions
 
 // A convolution of whole numbers with one-bit weights, by tables; kernels.h says how inputs and weights stand in
 // memory.
 class SubsetConv : public Layer {
    public:
-    static std::uint64_t bytes(const Convolution& of) {
+    static std::uint64_t bytes(const Kernels& kernels, const Convolution& of) {
         const std::uint64_t blocks = (of.filters + kBlock - 1) / kBlock, taps = of.window.taps();
-        return blocks * (taps * rows_of(of) / 2 * sizeof(Line) + kBlock * (3 * sizeof(float) + sizeof(std::int32_t))) +
+        const std::uint64_t lines = is_wide(kernels) ? 4 * rows_of(kernels, of) : rows_of(kernels, of) / 2;
+        return blocks * (taps * lines * sizeof(Line) + kBlock * (3 * sizeof(float) + sizeof(std::int32_t))) +
                of.window.positions() * sizeof(std::uint32_t) + taps * sizeof(std::size_t) + of.input.channels;
     }
 
     SubsetConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
         : kernels_(kernels),
           convolution_(of),
-          map_(of.window, rows_of(of)),
+          map_(of.window, rows_of(kernels, of)),
           work_{(of.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(of.window.positions()), kPiece},
           scale_(filled_up(of.scale, of.filters)),
           offset_(filled_up(of.offset, of.filters)),
           bias_(filled_up(of.bias, of.filters)),
           epilogue_(epilogue) {
-        pack(of.bits);
+        weights_.resize(work_.blocks * lines_per_block());
+        is_wide(kernels) ? pack_wide(of.bits) : pack(of.bits);
         if (of.input.zero != 0) {
             find_shifts(of.bits);
             zeros_.assign(of.input.channels, of.input.zero);
@@ -61,11 +64,11 @@ class SubsetConv : public Layer {
     void run(const Job& job) const override {
         Carver carver(job.scratch);
         const Scratch scratch = carve(carver);
-        if (!prepare(job, scratch)) return;
         const Epilogue epilogue = epilogue_.bind(job);
         SubsetConvJob subset{};
         subset.tables = scratch.tables;
         subset.plane = planes() == 2 ? plane_bytes() : 0;
+        subset.has_halves = has_halves(convolution_);
         subset.starts = starts_.data();
         subset.runs = map_.runs.data();
         subset.run_count = map_.runs.size();
@@ -77,9 +80,10 @@ class SubsetConv : public Layer {
         subset.filter_shifts = shifts_.empty() ? nullptr : shifts_.data();
         subset.sum_shift = static_cast<std::int32_t>(convolution_.taps() * convolution_.input.zero);
         subset.epilogue = &epilogue;
-        const std::uint64_t unit_work = planes() * lines_per_block() * kBlock;  // products by the byte
+        // Products by the byte, as tables of 16 are looked up.
+        const std::uint64_t unit_work = planes() * lines_per_block() * kBlock / (is_wide(kernels_) ? 2 : 1);
         const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
-        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+        const auto convolve = [&](std::size_t block, std::size_t from, std::size_t to) {
             if (job.is_stopped((to - from) * unit_work)) return false;
             subset.first_position = from;
             subset.positions = to - from;
@@ -87,7 +91,25 @@ class SubsetConv : public Layer {
             subset.first_filter = block * kBlock;
             kernels_.subset_conv(subset);
             return true;
-        });
+        };
+        std::size_t next = 0;
+        if (job.from != 0 || job.to != pieces()) {
+            const auto [first, end] = work_.to_prepare(job);
+            if (first < end && !prepare(job, first, end, scratch, next)) return;
+            return work_.each(job.from, job.to, at_once, convolve);
+        }
+        // All of it: a few rows at a time, whose tables stay at hand.
+        const auto& [height, width] = convolution_.window;
+        for (std::size_t row = 0, end; row < height.positions; row = end) {
+            end = std::min(row + rows_at_once(), height.positions);
+            const std::size_t first_unit = row * width.positions, end_unit = end * width.positions;
+            if (!prepare(job, first_unit, end_unit, scratch, next)) return;
+            for (std::size_t block = 0; block < work_.blocks; ++block) {
+                for (std::size_t unit = first_unit; unit < end_unit; unit += at_once) {
+                    if (!convolve(block, unit, std::min(unit + at_once, end_unit))) return;
+                }
+            }
+        }
     }
 
    private:
@@ -106,11 +128,19 @@ class SubsetConv : public Layer {
                 carver.take<std::int32_t>(map_.columns), carver.take<std::int32_t>(convolution_.window.positions())};
     }
 
-    static std::size_t rows_of(const Convolution& of) { return (of.input.channels + 7) / 8 * 2; }
-    std::size_t planes() const { return convolution_.input.type == ElementType::u8 ? 2 : 1; }
-    std::size_t plane_bytes() const { return map_.size() * kRow; }
+    static bool is_wide(const Kernels& kernels) { return kernels.make_wide_sums != nullptr; }
+    static bool has_halves(const Convolution& of) { return of.input.type == ElementType::u8; }
+    static std::size_t wide_channels(const Convolution& of) { return has_halves(of) ? 8 : 16; }
+    static std::size_t rows_of(const Kernels& kernels, const Convolution& of) {
+        if (is_wide(kernels)) return (of.input.channels + wide_channels(of) - 1) / wide_channels(of);
+        return (of.input.channels + 7) / 8 * 2;
+    }
+    std::size_t row_bytes() const { return is_wide(kernels_) ? kWideRow : kRow; }
+    std::size_t planes() const { return has_halves(convolution_) && !is_wide(kernels_) ? 2 : 1; }
+    std::size_t plane_bytes() const { return map_.size() * row_bytes(); }
     std::size_t lines_per_block() const {
-        return static_cast<std::size_t>(convolution_.window.taps()) * map_.per_position / 2;
+        const std::size_t rows = static_cast<std::size_t>(convolution_.window.taps()) * map_.per_position;
+        return is_wide(kernels_) ? 4 * rows : rows / 2;
     }
 
     // Eight channels of a tap are a byte, in the file (if channels are whole bytes) as in a line.
@@ -118,7 +148,6 @@ class SubsetConv : public Layer {
         const std::size_t channels = convolution_.input.channels,
                           taps = static_cast<std::size_t>(convolution_.window.taps());
         const std::size_t row = (taps * channels + 7) / 8, bytes = map_.per_position / 2;
-        weights_.resize(work_.blocks * lines_per_block());
         for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
             const std::size_t half = filter % kBlock / 32, i = filter % 32;
             const std::size_t column = half * 32 + (i < 16 ? 2 * i : 2 * (i - 16) + 1);
@@ -128,6 +157,26 @@ class SubsetConv : public Layer {
                 const std::size_t count = std::min<std::size_t>(channels - channel, 8);
                 lines[at].bytes[column] =
                     static_cast<std::uint8_t>(bits_at(bits, at / bytes * channels + channel, count));
+            }
+        }
+    }
+
+    // A line has 16 filters' bytes for a row of tables, four of each.
+    void pack_wide(const std::uint8_t* bits) {
+        const std::size_t channels = convolution_.input.channels,
+                          taps = static_cast<std::size_t>(convolution_.window.taps());
+        const std::size_t row = (taps * channels + 7) / 8, tables_per_four = has_halves(convolution_) ? 2 : 1;
+        for (std::size_t filter = 0; filter < convolution_.filters; ++filter, bits += row) {
+            Line* lines = weights_.data() + filter / kBlock * lines_per_block() + filter % kBlock / 16;
+            for (std::size_t at = 0; at < taps * map_.per_position; ++at, lines += 4) {
+                const std::size_t first = at % map_.per_position * wide_channels(convolution_);
+                for (std::size_t table = 0; table < 4; ++table) {
+                    const std::size_t channel = first + 4 * (table / tables_per_four);
+                    const std::size_t count = channel < channels ? std::min<std::size_t>(channels - channel, 4) : 0;
+                    const std::size_t from = at / map_.per_position * channels + channel;
+                    const unsigned pattern = count == 0 ? 0 : bits_at(bits, from, count);
+                    lines->bytes[filter % 16 * 4 + table] = static_cast<std::uint8_t>(16 * table + pattern);
+                }
             }
         }
     }
@@ -144,15 +193,23 @@ class SubsetConv : public Layer {
         }
     }
 
-    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
-    bool prepare(const Job& job, const Scratch& scratch) const {
-        const auto [first, end] = work_.to_prepare(job);
-        if (first >= end) return true;
+    // Rows of positions whose tables fill a part of the second cache.
+    std::size_t rows_at_once() const {
+        constexpr std::size_t kBytes = std::size_t{1} << 18;
+        const std::size_t row = planes() * map_.columns * map_.per_position * row_bytes();
+        return std::max<std::size_t>(kBytes / row / convolution_.window.height.stride, 1);
+    }
+
+    // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run
+    // has to end.
+    bool prepare(const Job& job, std::size_t first, std::size_t end, const Scratch& scratch, std::size_t& next) const {
         const auto& [height, width] = convolution_.window;
         const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
         const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
+            if (height.dilation == 1 && row < next) return true;
             if (job.is_stopped(map_.columns * map_.per_position)) return false;
             make_row(job.input<std::uint8_t>(), row, scratch);
+            next = row + 1;
             return true;
         });
         if (!goes_on) return false;
@@ -183,7 +240,11 @@ class SubsetConv : public Layer {
 
     // Of positions side by side, the first of which is number `at` of the padded map.
     void make_tables(const std::uint8_t* bytes, std::size_t positions, std::size_t at, const Scratch& scratch) const {
-        std::uint8_t* lower = scratch.tables + at * map_.per_position * kRow;
+        std::uint8_t* lower = scratch.tables + at * map_.per_position * row_bytes();
+        if (is_wide(kernels_)) {
+            return kernels_.make_wide_sums(bytes, positions, convolution_.input.channels, has_halves(convolution_),
+                                           lower, scratch.position_sums + at);
+        }
         kernels_.make_subset_sums(bytes, positions, convolution_.input.channels, lower,
                                   planes() == 2 ? lower + plane_bytes() : nullptr, scratch.position_sums + at);
     }
@@ -191,8 +252,8 @@ class SubsetConv : public Layer {
     void pad(std::size_t at, const Scratch& scratch) const {
         if (convolution_.input.zero != 0) return make_tables(zeros_.data(), 1, at, scratch);
         for (std::size_t plane = 0; plane < planes(); ++plane) {
-            std::memset(scratch.tables + plane * plane_bytes() + at * map_.per_position * kRow, 0,
-                        map_.per_position * kRow);
+            std::memset(scratch.tables + plane * plane_bytes() + at * map_.per_position * row_bytes(), 0,
+                        map_.per_position * row_bytes());
         }
         scratch.position_sums[at] = 0;
     }
@@ -214,12 +275,12 @@ class SubsetConv : public Layer {
 bool has_subset_conv(const Kernels& kernels, const Convolution& convolution) {
     const std::size_t rows = (convolution.input.channels + 7) / 8 * 2;
     return kernels.subset_conv != nullptr && convolution.groups == 1 &&
-           convolution.window.extent() <= UINT32_MAX / rows / kRow / 2;
+           convolution.window.extent() <= UINT32_MAX / rows / kWideRow / 2;
 }
 
 std::unique_ptr<Layer> make_subset_conv(const Builder& builder, const Convolution& convolution,
                                         const Epilogue& epilogue) {
-    if (!builder.budget.take(SubsetConv::bytes(convolution))) return nullptr;
+    if (!builder.budget.take(SubsetConv::bytes(builder.kernels, convolution))) return nullptr;
     return std::make_unique<SubsetConv>(builder.kernels, convolution, epilogue);
 }
 

@@ -139,7 +139,7 @@ class SumConv : public Layer {
                     for (std::size_t i = count; i < 3; ++i) three |= (three >> (count - 1) & 1) << i;
                     const unsigned is_minus = ~three & 1;
                     const unsigned which = ((three ^ three >> 1) & 1) | ((three ^ three >> 2) & 1) << 1;
-                    *patterns = static_cast<std::uint8_t>(is_minus << 7 | which);
+                    *patterns = static_cast<std::uint8_t>(is_minus << 7 | is_minus << 2 | which);
                 }
             }
         }

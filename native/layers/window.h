@@ -20,15 +20,18 @@ struct Axis {
     // The taps of a position from `first` to before `end` lie on the map.
     std::size_t first(std::size_t position) const {
         const std::size_t at = position * stride;
-        return at >= before ? 0 : std::min(kernel, (before - at + dilation - 1) / dilation);
+        return at >= before ? 0 : std::min(kernel, divided(before - at + dilation - 1));
     }
     std::size_t end(std::size_t position) const {
         const std::size_t at = position * stride;
         if (at >= size + before) return first(position);
-        return std::max(first(position), std::min(kernel, (size + before - at - 1) / dilation + 1));
+        return std::max(first(position), std::min(kernel, divided(size + before - at - 1) + 1));
     }
     // Where a tap on the map looks.
     std::size_t at(std::size_t position, std::size_t tap) const { return position * stride + tap * dilation - before; }
+
+    // A division takes long, and is seldom needed.
+    std::size_t divided(std::size_t distance) const { return dilation == 1 ? distance : distance / dilation; }
 
     // How much of the padded map all positions cover.
     std::size_t extent() const { return (positions - 1) * stride + (kernel - 1) * dilation + 1; }

@@ -114,6 +114,11 @@ Shape whole_shape(const Shape& shape, float low, float high) {
     return shape.as(high - low <= 15 ? ElementType::u4 : ElementType::u8, static_cast<std::uint8_t>(-low));
 }
 
+// Bits beyond the last channel are 0.
+void clear_unused(std::vector<std::uint8_t>& bits, std::size_t channels) {
+    if (channels % 8 != 0) bits.back() &= static_cast<std::uint8_t>((1u << channels % 8) - 1);
+}
+
 // What follows a convolution, and the numbers for it.
 struct DrawnEpilogue {
     Epilogue epilogue;
@@ -141,7 +146,7 @@ struct DrawnEpilogue {
                 if (random.one_in(10)) threshold = random.pick({kInfinity, -kInfinity});
             }
             flips.push_back(random.bytes((filters + 7) / 8));
-            if (filters % 8 != 0) flips.back().back() &= static_cast<std::uint8_t>((1u << filters % 8) - 1);
+            clear_unused(flips.back(), filters);
             epilogue.signs[i] = {random.one_in(4) ? nullptr : draw(std::move(thresholds)),
                                  random.one_in(2) ? nullptr : flips.back().data(), nullptr};
         }
@@ -231,7 +236,8 @@ Drawn draw_layer(Random& random, const Kernels& kernels, Budget& budget, const S
     made.inputs.push_back(input);
     if (kind == 0) {
         const std::vector<float> threshold = random.numbers(input.channels);
-        const std::vector<std::uint8_t> flip = random.bytes((input.channels + 7) / 8);
+        std::vector<std::uint8_t> flip = random.bytes((input.channels + 7) / 8);
+        clear_unused(flip, input.channels);
         made.layer = make_sign({kernels, budget}, input, random.one_in(4) ? nullptr : threshold.data(),
                                random.one_in(2) ? nullptr : flip.data());
         made.outputs.push_back(input.as(ElementType::bit));

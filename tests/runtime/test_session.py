@@ -94,12 +94,14 @@ def test_real_numbers_in_groups_are_the_references(model: Model, seed: int) -> N
         np.testing.assert_array_equal(session_with(kernels, model).run(x), expected)
 
 
-@pytest.mark.parametrize(("groups", "is_general"), [(64, False), (16, False), (2, True), (1, False)])
-def test_a_step_says_if_it_runs_on_the_slow_general_path(groups: int, is_general: bool) -> None:
+@pytest.mark.parametrize(
+    ("groups", "filters", "is_general"), [(64, 64, False), (16, 64, False), (2, 60, True), (1, 64, False)]
+)
+def test_a_step_says_if_it_runs_on_the_slow_general_path(groups: int, filters: int, is_general: bool) -> None:
     taps = 9 * (64 // groups)
-    bits = np.zeros((64, (taps + 7) // 8), dtype=np.uint8)
-    scale = np.ones(64, dtype=np.float32)
-    conv = Conv(inputs=(1,), filters=64, groups=groups, kernel=(3, 3), bits=bits, scale=scale)
+    bits = np.zeros((filters, (taps + 7) // 8), dtype=np.uint8)
+    scale = np.ones(filters, dtype=np.float32)
+    conv = Conv(inputs=(1,), filters=filters, groups=groups, kernel=(3, 3), bits=bits, scale=scale)
     (_, step) = Session(Model((64, 5, 5), (Sign(inputs=(0,)), conv))).steps
     assert step.endswith("on the slow general path") is is_general
 

@@ -45,7 +45,9 @@ class Memory(NamedTuple):
 class Worker:
     """An engine at work in a process of its own (`worker.py`)."""
 
-    def __init__(self, engine: str, model: Path, sketches: Path, threads: int = 1) -> None:
+    def __init__(
+        self, engine: str, model: Path, sketches: Path, threads: int = 1, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.engine = engine
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # open as long as the process
         command = [sys.executable, "-m", "dabnet.comparing.worker", engine, str(model), str(sketches), str(threads)]
@@ -55,7 +57,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            env={**os.environ, **(environment or {}), "OMP_NUM_THREADS": str(threads)},
         )
         self._read()
 
@@ -108,9 +110,18 @@ class Contestant(NamedTuple):
 
 @contextmanager
 def start_engines(
-    model: Model, names: Sequence[str], *, threads: int = 1, sketches: int = 1, progress: Progress | None = None
+    model: Model,
+    names: Sequence[str],
+    *,
+    threads: int = 1,
+    sketches: int = 1,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[dict[str, Contestant]]:
-    """Start engines on the same model, ready to run as many drawn sketches at once."""
+    """Start engines on the same model, ready to run as many drawn sketches at once.
+
+    `environments` starts each of them several times: as NAME + key, with these variables in its environment.
+    """
     check_engines(list(names))
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         folder = Path(temporary)
@@ -121,10 +132,12 @@ def start_engines(
             if progress:
                 progress(f"starting {name}", i, len(names))
             path = ENGINES[name].write(model, folder)
-            worker = Worker(name, path, drawn, threads)
-            stack.callback(worker.close)
             beside = path.with_suffix(".bin")  # of OpenVINO's own format
-            ready[name] = Contestant(worker, sum(file.stat().st_size for file in (path, beside) if file.exists()))
+            size = sum(file.stat().st_size for file in (path, beside) if file.exists())
+            for key, environment in (environments or {"": {}}).items():
+                worker = Worker(name, path, drawn, threads, environment)
+                stack.callback(worker.close)
+                ready[name + key] = Contestant(worker, size)
         yield ready
 
 

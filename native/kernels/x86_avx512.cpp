@@ -1,0 +1,646 @@
+// For x86 processors with AVX-512, VPOPCNTDQ, VBMI and VNNI. As x86_avx2.cpp, it shares no template or inline function
+// with others. docs/kernels.md explains it.
+//
+// Signs are counted: 8 filters in a register, a word of 64 channels of each, which takes an XOR, a `vpopcntq` and an
+// addition for 512 products. Whole numbers are looked up: `vpermb` looks 64 bytes up in a table of 64, which is four
+// tables of 16.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "kernels.h"
+
+namespace dabnet {
+namespace {
+
+// These also ask whether the system saves the wide registers.
+bool runs_here() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("popcnt");
+}
+
+// The first `count` of 16 numbers.
+inline __mmask16 first_of(std::size_t count) {
+    return static_cast<__mmask16>(count < 16 ? (1u << count) - 1 : 0xffffu);
+}
+
+// As the portable one, for 16 * `Sixteens` filters from `first` on, of the last 16 only some; the sums of a part are in
+// registers.
+template <int Sixteens>
+void float_conv_block(const FloatConvJob& job, std::size_t first, __mmask16 last) {
+    const auto some = [&](int i) { return i + 1 < Sixteens ? static_cast<__mmask16>(0xffff) : last; };
+    __m512 sums[Sixteens];
+    for (int i = 0; i < Sixteens; ++i) sums[i] = _mm512_maskz_loadu_ps(some(i), job.bias + first + 16 * i);
+    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+        __m512 inner[Sixteens];
+        for (int i = 0; i < Sixteens; ++i) inner[i] = _mm512_setzero_ps();
+        for (; term < job.ends[part]; ++term) {
+            const __m512 x = _mm512_set1_ps(job.terms[term].x);
+            const float* weights = job.terms[term].weights + first;
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) {
+                const __m512 weight = _mm512_maskz_loadu_ps(some(i), weights + 16 * i);
+                inner[i] = _mm512_add_ps(inner[i], _mm512_mul_ps(x, weight));
+            }
+        }
+        for (int i = 0; i < Sixteens; ++i) sums[i] = _mm512_add_ps(sums[i], inner[i]);
+    }
+    for (int i = 0; i < Sixteens; ++i) _mm512_mask_storeu_ps(job.sums + first + 16 * i, some(i), sums[i]);
+}
+
+void float_conv(const FloatConvJob& job) {
+    std::size_t filter = 0;
+    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<4>(job, filter, 0xffff);
+    for (; filter + 32 <= job.filters; filter += 32) float_conv_block<2>(job, filter, 0xffff);
+    for (; filter < job.filters; filter += 16) float_conv_block<1>(job, filter, first_of(job.filters - filter));
+}
+
+// An epilogue whose kind is fixed at compile time, so that its branches are gone: how many signs are taken of the sum
+// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, whether there are
+// affines, and how many times whole numbers are made. `AnyEpilogue` looks at all of this at run time.
+template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines, std::size_t Quantized = 0>
+struct FixedEpilogue {
+    static constexpr bool kIsAny = false;
+    static constexpr std::size_t kQuantized = Quantized;
+    static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
+    static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
+};
+struct AnyEpilogue {
+    static constexpr bool kIsAny = true;
+    static constexpr std::size_t kQuantized = kMostQuantized;
+    static constexpr std::size_t kEarly = 0, kLate = 0, kSigns = kMostSigns;
+    static constexpr bool kAdds = true, kReal = true, kAffines = true;
+};
+
+// Stores some of 16 numbers as bytes.
+inline __attribute__((always_inline)) void quantize(const Quantization& job, std::size_t at, __mmask16 some,
+                                                    __m512 value) {
+    const __m512 low = _mm512_set1_ps(job.low);
+    value = _mm512_max_ps(_mm512_mul_ps(_mm512_set1_ps(job.scale), value), low);
+    value = _mm512_min_ps(value, _mm512_set1_ps(job.high));
+    const __m512i numbers = _mm512_sub_epi32(_mm512_cvtps_epi32(value), _mm512_cvtps_epi32(low));
+    _mm_mask_storeu_epi8(job.out + at, some, _mm512_cvtepi32_epi8(numbers));
+}
+
+// An epilogue at work on one position: `apply` takes the numbers of 16 filters at a time, in registers, and collects
+// their signs, which `write_signs` writes.
+template <typename Kind>
+struct RunningEpilogue {
+    static constexpr bool kIsAny = Kind::kIsAny;
+
+    const Epilogue& job;
+    std::size_t position, first;
+    std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
+
+    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
+        : job(epilogue), position(position_number), first(first_filter) {}
+
+    std::size_t early() const { return kIsAny ? job.early_signs : Kind::kEarly; }
+    std::size_t signs() const { return kIsAny ? job.signs_count : Kind::kSigns; }
+
+    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, __m512 value) {
+        const __m512 threshold = _mm512_loadu_ps(job.signs[set].threshold + first + i);
+        bits[set] |= static_cast<std::uint64_t>(_mm512_cmp_ps_mask(value, threshold, _CMP_GE_OQ)) << i;
+    }
+
+    inline __attribute__((always_inline)) __m512 affine(const AffineArrays& arrays, std::size_t i, __m512 value) const {
+        if (!Kind::kAffines || (kIsAny && arrays.shift == nullptr)) return value;
+        if (arrays.scale != nullptr) value = _mm512_mul_ps(_mm512_loadu_ps(arrays.scale + first + i), value);
+        return _mm512_add_ps(value, _mm512_loadu_ps(arrays.shift + first + i));
+    }
+
+    inline __attribute__((always_inline)) __m512 activation(std::size_t i, __m512 value) const {
+        if (job.slope == nullptr) {
+            return _mm512_min_ps(_mm512_max_ps(value, _mm512_set1_ps(job.low)), _mm512_set1_ps(job.high));
+        }
+        const __mmask16 is_above = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_GT_OQ);
+        const __m512 below = _mm512_mul_ps(_mm512_loadu_ps(job.slope + first + i), value);
+        return _mm512_mask_mov_ps(below, is_above, value);
+    }
+
+    inline __attribute__((always_inline)) void apply(std::size_t i, __mmask16 some, __m512 value) {
+        const std::size_t at = position * job.filters + first + i;
+        if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
+            value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(some, job.added + at));
+        }
+        for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
+        if (!Kind::kReal && Kind::kLate == 0 && Kind::kQuantized == 0) return;
+        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
+        value = affine(job.after, i, activation(i, affine(job.before, i, value)));
+        for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
+        for (std::size_t set = 0; set < (kIsAny ? job.quantized_count : Kind::kQuantized); ++set) {
+            quantize(job.quantized[set], at, some, value);
+        }
+        if (Kind::kReal && (!kIsAny || job.real != nullptr)) _mm512_mask_storeu_ps(job.real + at, some, value);
+    }
+
+    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
+        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
+        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
+        for (std::size_t set = 0; set < signs(); ++set) {
+            std::uint64_t flip;
+            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
+            job.signs[set].out[word] = (bits[set] & all) ^ flip;
+        }
+    }
+};
+
+// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 16 from first + i on.
+template <typename Kind, typename Value>
+inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
+                                                        std::size_t n, Value value) {
+    RunningEpilogue<Kind> running(job, position, first);
+    if (n == 64) {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < 64; i += 16) running.apply(i, 0xffff, value(i));
+    } else {
+        for (std::size_t i = 0; i < n; i += 16) running.apply(i, first_of(n - i), value(i));
+    }
+    running.write_signs(n);
+}
+
+template <typename Kind>
+void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n,
+                        const float* values) {
+    run_epilogue<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+        return _mm512_maskz_loadu_ps(first_of(n - i), values + i);
+    });
+}
+
+void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
+    const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
+    if (job.signs_count == 0 && job.added == nullptr && !has_affines && job.quantized_count == 0) {
+        epilogue_of_values<FixedEpilogue<0, 0, false, true, false>>(job, position, first, n, values);
+    } else {
+        epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
+    }
+}
+
+// scale (s . x) + offset sum(x) + bias of 16 filters from `filter` on, each step rounded.
+template <typename Job>
+inline __attribute__((always_inline)) __m512 scaled(const Job& job, std::size_t filter, __m512 dots, __m512 sum) {
+    __m512 value = _mm512_mul_ps(_mm512_loadu_ps(job.scale + filter), dots);
+    if (job.offset != nullptr) value = _mm512_add_ps(value, _mm512_mul_ps(_mm512_loadu_ps(job.offset + filter), sum));
+    return job.bias == nullptr ? value : _mm512_add_ps(value, _mm512_loadu_ps(job.bias + filter));
+}
+
+// Keeps a number in its register: g++ would load a table once for each use, and reorder long sums until they do not
+// fit.
+inline __attribute__((always_inline)) __m512i pinned(__m512i number) {
+    asm("" : "+v"(number));
+    return number;
+}
+
+// The differing bits of `Positions` positions and 8 * `Eights` filters, 64 bits of 8 filters in a register.
+template <int Positions, int Eights, bool Grouped>
+struct CountTile {
+    __m512i counts[Positions][Eights];
+
+    inline __attribute__((always_inline)) void run(const CountConvJob& job, std::size_t position) {
+        __m512i sums[Positions][Eights];
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 8
+            for (int i = 0; i < Eights; ++i) sums[p][i] = _mm512_setzero_si512();
+        }
+        const std::uint64_t* weights = job.weights;
+        std::size_t maps[Eights] = {};
+        for (int i = 0; Grouped && i < Eights; ++i) {
+            maps[i] = job.group_bytes * job.groups[job.first_filter / 8 + static_cast<std::size_t>(i)];
+        }
+        for (std::size_t run = 0; run < job.run_count; ++run) {
+            const std::uint8_t* at[Positions];
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+                at[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
+            }
+            for (std::size_t word = 1; word < job.run_words; ++word, weights += 64) {
+                add(at, maps, weights, sums, [](__m512i weight, __m512i x) __attribute__((always_inline)) {
+                    return _mm512_xor_si512(weight, x);
+                });
+            }
+            const __m512i last = _mm512_set1_epi64(static_cast<long long>(job.last));
+            add(at, maps, weights, sums, [&](__m512i weight, __m512i x) __attribute__((always_inline)) {
+                return _mm512_ternarylogic_epi64(weight, x, last, 0x28);  // (weight ^ x) & last
+            });
+            weights += 64;
+        }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 8
+            for (int i = 0; i < Eights; ++i) counts[p][i] = sums[p][i];
+        }
+    }
+
+    static inline __attribute__((always_inline)) __m512i word_at(const std::uint8_t* at) {
+        long long word;
+        std::memcpy(&word, at, sizeof word);
+        return pinned(_mm512_set1_epi64(word));
+    }
+
+    // Adds the differing bits of the next word.
+    template <typename Differ>
+    static inline __attribute__((always_inline)) void add(const std::uint8_t** at, const std::size_t* maps,
+                                                          const std::uint64_t* weights, __m512i (*sums)[Eights],
+                                                          Differ differ) {
+        __m512i x[Positions];
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions && !Grouped; ++p) x[p] = word_at(at[p]);
+#pragma GCC unroll 8
+        for (int i = 0; i < Eights; ++i) {
+            const __m512i weight = pinned(_mm512_load_si512(weights + 8 * i));
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+                const __m512i different = differ(weight, Grouped ? word_at(at[p] + maps[i]) : x[p]);
+                sums[p][i] = pinned(_mm512_add_epi64(sums[p][i], _mm512_popcnt_epi64(different)));
+            }
+        }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) at[p] += 8;
+    }
+};
+
+// The sums of the inputs of 16 filters, of which each 8 have one group.
+inline __attribute__((always_inline)) __m512 sums_of(const CountConvJob& job, std::size_t position,
+                                                     std::size_t filter) {
+    const auto sum = [&](std::size_t eight) {
+        return static_cast<float>(job.sums[job.groups[eight] * job.group_positions + position]);
+    };
+    return _mm512_mask_mov_ps(_mm512_set1_ps(sum(filter / 8)), 0xff00, _mm512_set1_ps(sum(filter / 8 + 1)));
+}
+
+template <typename Kind>
+void epilogue_of_counts(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts) {
+    const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const bool has_groups = job.offset != nullptr && job.groups != nullptr;
+    const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
+    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+        const __m512i count = _mm512_permutex2var_epi32(counts[i / 8], halves, counts[i / 8 + 1]);
+        const __m512i dots = _mm512_sub_epi32(_mm512_loadu_si512(bases + i), _mm512_add_epi32(count, count));
+        const __m512 all = has_groups ? sums_of(job, position, job.first_filter + i) : sum;
+        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(dots), all);
+    });
+}
+
+using CountsEpilogue = void (*)(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts);
+
+// Fixed epilogues for the blocks that networks have; RPReLU is two affines with an activation between them.
+CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
+    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
+    const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
+    if (epilogue.quantized_count != 0) return epilogue_of_counts<AnyEpilogue>;
+    if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
+        if (!adds || !real || early + late > 1) return epilogue_of_counts<AnyEpilogue>;
+        if (early == 1) return epilogue_of_counts<FixedEpilogue<1, 0, true, true, true>>;
+        return late == 1 ? epilogue_of_counts<FixedEpilogue<0, 1, true, true, true>>
+                         : epilogue_of_counts<FixedEpilogue<0, 0, true, true, true>>;
+    }
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 2) {
+        return epilogue_of_counts<AnyEpilogue>;
+    }
+    if (early == 2) {
+        if (!adds) return epilogue_of_counts<AnyEpilogue>;
+        return real ? epilogue_of_counts<FixedEpilogue<2, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<2, 0, true, false, false>>;
+    }
+    if (early == 0) {
+        return adds ? epilogue_of_counts<FixedEpilogue<0, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<0, 0, false, true, false>>;
+    }
+    if (adds)
+        return real ? epilogue_of_counts<FixedEpilogue<1, 0, true, true, false>>
+                    : epilogue_of_counts<FixedEpilogue<1, 0, true, false, false>>;
+    return real ? epilogue_of_counts<FixedEpilogue<1, 0, false, true, false>>
+                : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
+}
+
+template <int Positions, int Eights, bool Grouped>
+void run_count_tile(const CountConvJob& job, std::size_t position, std::size_t n, CountsEpilogue epilogue_at) {
+    CountTile<Positions, Eights, Grouped> tile;
+    tile.run(job, position);
+    for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, tile.counts[i]);
+}
+
+template <int Positions, int Eights, bool Grouped = false>
+void count_conv_tiles(const CountConvJob& job, std::size_t n) {
+    const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    for (; position + Positions <= end; position += Positions) {
+        run_count_tile<Positions, Eights, Grouped>(job, position, n, epilogue_at);
+    }
+    for (; position < end; ++position) run_count_tile<1, Eights, Grouped>(job, position, n, epilogue_at);
+}
+
+void count_conv(const CountConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    if (job.groups != nullptr) {
+        return n > 32 ? count_conv_tiles<2, 8, true>(job, n) : count_conv_tiles<4, 4, true>(job, n);
+    }
+    if (n > 32) return count_conv_tiles<2, 8>(job, n);
+    n > 16 ? count_conv_tiles<4, 4>(job, n) : count_conv_tiles<7, 2>(job, n);
+}
+
+// The sums of `Positions` positions and 64 filters: a table has four sums and their opposites, and `vpermps` picks one
+// for each of 16 filters.
+template <int Positions, int Sixteens>
+inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, std::size_t position,
+                                                         __m512 (*total)[4]) {
+    const __m512i opposite =
+        _mm512_setr_epi32(0, 0, 0, 0, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0, 0, 0, 0, 0);
+    const std::size_t block = job.run_count * job.run_length * 16;
+    const std::uint8_t* patterns = job.patterns;
+#pragma GCC unroll 8
+    for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_setzero_ps();
+    }
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        const float* taps[Positions];
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+            taps[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
+        }
+        for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
+            const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
+            __m512 part[Positions][Sixteens];
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+                for (int i = 0; i < Sixteens; ++i) part[p][i] = _mm512_setzero_ps();
+            }
+            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
+                __m512i which[Sixteens];
+#pragma GCC unroll 4
+                for (int i = 0; i < Sixteens; ++i) {
+                    const auto* bytes =
+                        reinterpret_cast<const __m128i*>(patterns + static_cast<std::size_t>(i) * block);
+                    which[i] = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
+                }
+#pragma GCC unroll 8
+                for (int p = 0; p < Positions; ++p) {
+                    const __m512i four =
+                        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps[p] + 4 * triple)));
+                    const __m512 sums = _mm512_castsi512_ps(pinned(_mm512_xor_si512(four, opposite)));
+#pragma GCC unroll 4
+                    for (int i = 0; i < Sixteens; ++i) {
+                        part[p][i] = _mm512_add_ps(part[p][i], _mm512_permutexvar_ps(which[i], sums));
+                    }
+                }
+            }
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+                for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_add_ps(total[p][i], part[p][i]);
+            }
+        }
+    }
+}
+
+template <int Positions, int Sixteens>
+void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
+    __m512 total[Positions][4];
+    sum_conv_tile<Positions, Sixteens>(job, position, total);
+    for (int p = 0; p < Positions; ++p, ++position) {
+        const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
+        run_epilogue<AnyEpilogue>(*job.epilogue, position, job.first_filter, n,
+                                  [&](std::size_t i) __attribute__((always_inline)) {
+                                      return scaled(job, job.first_filter + i, total[p][i / 16], sum);
+                                  });
+    }
+}
+
+template <int Positions, int Sixteens>
+void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    for (; position + Positions <= end; position += Positions) sum_conv_at<Positions, Sixteens>(job, position, n);
+    for (; position < end; ++position) sum_conv_at<1, Sixteens>(job, position, n);
+}
+
+void sum_conv(const SumConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    if (n > 32) return sum_conv_tiles<4, 4>(job, n);
+    n > 16 ? sum_conv_tiles<7, 2>(job, n) : sum_conv_tiles<7, 1>(job, n);
+}
+
+// Which of 16 bytes, the numbers of channels, go into the sums of four tables; a channel goes into the sums of the
+// patterns that have its bit, and elsewhere the index is one that gives 0.
+struct WideIndices {
+    alignas(64) std::uint8_t of[4][64];  // by channel of each 4
+    constexpr explicit WideIndices(bool has_halves) : of{} {
+        for (int channel = 0; channel < 4; ++channel) {
+            for (int i = 0; i < 64; ++i) {
+                const int four = has_halves ? i / 32 : i / 16;
+                of[channel][i] = static_cast<std::uint8_t>((i % 16 >> channel & 1) != 0 ? 4 * four + channel : 0x80);
+            }
+        }
+    }
+};
+constexpr WideIndices kWideIndices[] = {WideIndices(false), WideIndices(true)};
+
+// Rows of 64 bytes, of 16 channels, or of the halves of 8.
+template <bool HasHalves>
+void make_wide_sums_of(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, std::uint8_t* tables,
+                       std::int32_t* sums) {
+    constexpr std::size_t kChannels = HasHalves ? 8 : 16;
+    const auto* indices = reinterpret_cast<const __m512i*>(kWideIndices[HasHalves].of);
+    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
+        __m128i sum = _mm_setzero_si128();
+        for (std::size_t c = 0; c < channels; c += kChannels, tables += 64) {
+            const std::size_t count = channels - c < kChannels ? channels - c : kChannels;
+            const __m128i some = _mm_maskz_loadu_epi8(first_of(count), bytes + c);
+            sum = _mm_add_epi64(sum, _mm_sad_epu8(some, _mm_setzero_si128()));
+            __m512i numbers = _mm512_broadcast_i32x4(some);
+            if (HasHalves) {  // the second and the fourth table are of upper halves
+                numbers = _mm512_mask_srli_epi16(numbers, 0xff00ff00, numbers, 4);
+                numbers = _mm512_and_si512(numbers, _mm512_set1_epi8(15));
+            }
+            const __m512i first = _mm512_add_epi8(_mm512_shuffle_epi8(numbers, indices[0]),  //
+                                                  _mm512_shuffle_epi8(numbers, indices[1]));
+            const __m512i second = _mm512_add_epi8(_mm512_shuffle_epi8(numbers, indices[2]),  //
+                                                   _mm512_shuffle_epi8(numbers, indices[3]));
+            _mm512_store_si512(tables, _mm512_add_epi8(first, second));
+        }
+        sums[position] = _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 2);
+    }
+}
+
+void make_wide_sums(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, bool has_halves,
+                    std::uint8_t* tables, std::int32_t* sums) {
+    has_halves ? make_wide_sums_of<true>(bytes, positions, channels, tables, sums)
+               : make_wide_sums_of<false>(bytes, positions, channels, tables, sums);
+}
+
+// The sums of `Positions` positions and 16 * `Sixteens` filters.
+//
+// A byte that was looked up is at most 60, so four of them add up in a byte. A filter's four bytes, one of each table,
+// are then added to its sum of 32 bits, those of upper halves 16 times.
+template <int Positions, int Sixteens>
+struct SubsetTile {
+    __m512i sums[Positions][Sixteens];
+
+    // The weights start at byte `from` of each row's.
+    inline __attribute__((always_inline)) void run(const SubsetConvJob& job, std::size_t position, std::size_t from) {
+        const __m512i factors = _mm512_set1_epi32(job.has_halves ? 0x10011001 : 0x01010101);
+        const std::uint8_t* weights = job.weights + from;
+        __m512i all[Positions][Sixteens];
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) all[p][i] = _mm512_setzero_si512();
+        }
+        for (std::size_t run = 0; run < job.run_count; ++run) {
+            const std::uint8_t* at[Positions];
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+                at[p] = job.tables + 64 * (job.starts[position + static_cast<std::size_t>(p)] + job.runs[run]);
+            }
+            std::size_t row = 0;
+            for (; row + 4 <= job.run_length; row += 4, weights += 4 * 256) add<4>(at, 64 * row, weights, factors, all);
+            for (; row < job.run_length; ++row, weights += 256) add<1>(at, 64 * row, weights, factors, all);
+        }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) sums[p][i] = all[p][i];
+        }
+    }
+
+    template <int Rows>
+    static inline __attribute__((always_inline)) void add(const std::uint8_t* const* at, std::size_t offset,
+                                                          const std::uint8_t* weights, __m512i factors,
+                                                          __m512i (*all)[Sixteens]) {
+        __m512i part[Positions][Sixteens];
+#pragma GCC unroll 4
+        for (int row = 0; row < Rows; ++row) {
+            __m512i weight[Sixteens];
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) weight[i] = _mm512_load_si512(weights + 256 * row + 64 * i);
+#pragma GCC unroll 8
+            for (int p = 0; p < Positions; ++p) {
+                const __m512i table = pinned(_mm512_load_si512(at[p] + offset + 64 * static_cast<std::size_t>(row)));
+#pragma GCC unroll 4
+                for (int i = 0; i < Sixteens; ++i) {
+                    const __m512i found = _mm512_permutexvar_epi8(weight[i], table);
+                    part[p][i] = pinned(row == 0 ? found : _mm512_add_epi8(part[p][i], found));
+                }
+            }
+        }
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) {
+                all[p][i] = pinned(_mm512_dpbusd_epi32(all[p][i], part[p][i], factors));
+            }
+        }
+    }
+};
+
+// (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters, each step rounded.
+template <typename Kind>
+void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const __m512i* subsets) {
+    const __m512i all = _mm512_set1_epi32(job.byte_sums[position]);
+    const __m512 sum = _mm512_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
+    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+        const std::size_t filter = job.first_filter + i;
+        const __m512i subset = subsets[i / 16];
+        __m512i dots = _mm512_sub_epi32(_mm512_add_epi32(subset, subset), all);
+        if (job.filter_shifts != nullptr) dots = _mm512_sub_epi32(dots, _mm512_loadu_si512(job.filter_shifts + filter));
+        return scaled(job, filter, _mm512_cvtepi32_ps(dots), sum);
+    });
+}
+
+using SubsetsEpilogue = void (*)(const SubsetConvJob& job, std::size_t position, std::size_t n, const __m512i* subsets);
+
+// Fixed epilogues for the blocks that networks have.
+SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
+    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
+    const std::size_t quantized = epilogue.quantized_count;
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || epilogue.signs_count != 0 ||
+        quantized > 1 || (quantized == 0 && !real)) {
+        return epilogue_of_subsets<AnyEpilogue>;
+    }
+    if (quantized == 0) {
+        return adds ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false>>
+                    : epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false>>;
+    }
+    if (adds) {
+        return real ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false, 1>>
+                    : epilogue_of_subsets<FixedEpilogue<0, 0, true, false, false, 1>>;
+    }
+    return real ? epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false, 1>>
+                : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
+}
+
+// 16 * `Sixteens` filters at a time, `Times` times.
+template <int Positions, int Sixteens, int Times>
+void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n, SubsetsEpilogue epilogue_at) {
+    __m512i sums[Positions][4];
+    SubsetTile<Positions, Sixteens> tile;
+    for (int time = 0; time < Times; ++time) {
+        tile.run(job, position, 64 * Sixteens * time);
+        for (int p = 0; p < Positions; ++p) {
+            for (int i = 0; i < Sixteens; ++i) sums[p][Sixteens * time + i] = tile.sums[p][i];
+        }
+    }
+    for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, sums[i]);
+}
+
+template <int Positions, int Sixteens, int Times>
+void subset_conv_tiles(const SubsetConvJob& job, std::size_t n) {
+    const SubsetsEpilogue epilogue_at = choose_subsets_epilogue(*job.epilogue);
+    std::size_t position = job.first_position;
+    const std::size_t end = position + job.positions;
+    for (; position + Positions <= end; position += Positions) {
+        run_subset_tile<Positions, Sixteens, Times>(job, position, n, epilogue_at);
+    }
+    for (; position + 2 <= end; position += 2) run_subset_tile<2, Sixteens, Times>(job, position, n, epilogue_at);
+    if (position < end) run_subset_tile<1, Sixteens, Times>(job, position, n, epilogue_at);
+}
+
+void subset_conv(const SubsetConvJob& job) {
+    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
+    n > 32 ? subset_conv_tiles<7, 2, 2>(job, n) : subset_conv_tiles<7, 2, 1>(job, n);
+}
+
+void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
+    for (std::size_t c = 0; c < channels; c += 16) {
+        const __mmask16 some = first_of(channels - c);
+        __m512 most = _mm512_maskz_loadu_ps(some, x[0] + c);
+        for (std::size_t i = 1; i < count; ++i) most = _mm512_max_ps(_mm512_maskz_loadu_ps(some, x[i] + c), most);
+        _mm512_mask_storeu_ps(y + c, some, most);
+    }
+}
+
+void depthwise_conv(const DepthwiseConvJob& job) {
+    for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+        const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+        run_epilogue<AnyEpilogue>(
+            *job.epilogue, job.position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
+                const __mmask16 some = first_of(n - i);
+                __m512 sum = _mm512_setzero_ps();
+                for (std::size_t tap = 0; tap < job.taps; ++tap) {
+                    const __m512 x = _mm512_maskz_loadu_ps(some, job.x[tap] + first + i);
+                    sum = _mm512_add_ps(sum, _mm512_mul_ps(x, _mm512_loadu_ps(job.weights[tap] + first + i)));
+                }
+                return _mm512_add_ps(_mm512_loadu_ps(job.bias + first + i), sum);
+            });
+    }
+}
+
+}  // namespace
+
+extern const Kernels kAvx512Kernels{"x86_avx512",    runs_here,      avx2::count_differences,
+                                    avx2::sum_signs, float_conv,     float_epilogue,
+                                    nullptr,         nullptr,        nullptr,
+                                    avx2::make_sums, sum_conv,       nullptr,
+                                    subset_conv,     float_max,      avx2::spread_signs,
+                                    avx2::byte_conv, depthwise_conv, count_conv,
+                                    make_wide_sums};
+
+}  // namespace dabnet
