@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor, nn
 
 import dabnet
 from dabnet.cli import main
@@ -24,7 +25,7 @@ from dabnet.errors import InputError
 from dabnet.networks.catalog import build
 from dabnet.networks.convert import binary_layers
 from dabnet.sketches.store import SketchSet
-from dabnet.training.data import divide
+from dabnet.training.data import Batches, Changed, divide
 from dabnet.training.evaluate import evaluate
 from dabnet.training.fit import fit, take_over
 from dabnet.training.run import begin_run, load_trained, open_run
@@ -347,3 +348,21 @@ def test_a_network_can_be_kept_with_other_binary_weights_than_it_trained_with(sm
 def test_a_recipe_for_weights_that_makes_no_sense_is_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         dataclasses.replace(TINY, **changes)
+
+
+def test_plain_norms_are_those_of_sketches_as_they_are(small_set: Path, tmp_path: Path) -> None:
+    recipe = dataclasses.replace(TINY, epochs=1, plain_norms=True)
+    sketches = SketchSet(small_set)
+    begin_run(tmp_path / "plain", recipe, small_set, 1, test=False)
+    fit(tmp_path / "plain", recipe, sketches, 1, test=False, device="cpu")
+    net = load_trained(tmp_path / "plain").net
+    parts = divide(sketches, recipe, 1)
+    batches = Batches(parts.train, recipe)
+    images = Changed(sketches, parts.labels, recipe).unchanged(np.concatenate([key.rows for key in batches]))
+    first = next(module for module in net.modules() if isinstance(module, nn.BatchNorm2d))
+    seen: list[Tensor] = []
+    first.register_forward_pre_hook(lambda _module, inputs: seen.append(inputs[0]))
+    with torch.no_grad():
+        net(images)
+    assert first.running_mean is not None
+    assert torch.allclose(seen[0].mean(dim=(0, 2, 3)), first.running_mean, atol=1e-4)

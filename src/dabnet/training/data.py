@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from dabnet.sketches.raster import Raster
     from dabnet.sketches.store import SketchSet
     from dabnet.training.recipe import Recipe
 
@@ -186,6 +187,14 @@ class Changed(Dataset[Batch]):
         changed = self._images.apply(images, self._raster.size, generator)
         return mix(changed, labels, labels != NO_CLASS, self._recipe.mixup, self._recipe.cutmix, generator)
 
+    def unchanged(self, rows: NDArray[np.int64]) -> Tensor:
+        """Return the sketches of some rows as they are, (N, 1, size, size)."""
+        return _show(self._sketches, rows, self._raster)
+
+
+def _show(sketches: SketchSet, rows: NDArray[np.int64], raster: Raster) -> Tensor:
+    return to_network(torch.from_numpy(rasterize_batch(sketches.read(rows), raster)))
+
 
 class Plain(Dataset[tuple["Tensor", "Tensor", "Tensor"]]):
     """Batches of sketches as they are: float images (N, 1, size, size), labels (N,), and sources (N,)."""
@@ -194,8 +203,8 @@ class Plain(Dataset[tuple["Tensor", "Tensor", "Tensor"]]):
         self._sketches, self._labels, self._raster = sketches, torch.from_numpy(labels), recipe.raster
 
     def __getitem__(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
-        images = rasterize_batch(self._sketches.read(rows), self._raster)
-        return to_network(torch.from_numpy(images)), self._labels[rows], torch.from_numpy(self._sketches.sources[rows])
+        sources = torch.from_numpy(self._sketches.sources[rows])
+        return _show(self._sketches, rows, self._raster), self._labels[rows], sources
 
 
 def training_loader(

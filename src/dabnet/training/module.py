@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dabnet.training.recipe import Recipe
     from dabnet.training.teacher import Teacher
 
-MEASURED_BATCHES = 20
-"""Batches on which the norms of averaged weights are measured."""
+MEASURED_BATCHES, PLAIN_BATCHES = 20, 80
+"""Batches on which norms are measured anew, of changed sketches and of sketches as they are."""
 BINARY_GROUP = 2
 """Which of the optimizer's groups holds the weights of binary layers, where there are two stages."""
 WARM_UP = 0.3
@@ -133,15 +133,19 @@ class Training(LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         """Make the network that is judged, its norms measured on the first batches of this epoch."""
-        if self.average is None and self.recipe.final_weights is None:
+        if self.average is None and self.recipe.final_weights is None and not self.recipe.plain_norms:
             return
         judged = copy.deepcopy(self.net) if self.average is None else self.average.copy_with_averages(self.net)
         if self.recipe.final_weights is not None:
             change_weights_(judged, self.recipe.final_weights)
         loader = self.trainer.train_dataloader
         assert loader is not None
-        keys = itertools.islice(loader.sampler, MEASURED_BATCHES)
-        measure_norms(judged, (loader.dataset[key].images.to(self.device) for key in keys))
+        data = loader.dataset
+        images = (
+            data.unchanged(key.rows) if self.recipe.plain_norms else data[key].images
+            for key in itertools.islice(loader.sampler, PLAIN_BATCHES if self.recipe.plain_norms else MEASURED_BATCHES)
+        )
+        measure_norms(judged, (batch.to(self.device) for batch in images))
         self._judged[0] = judged.eval()
 
     def _note(self, part: str, loss: Tensor, logits: Tensor, labels: Tensor) -> None:

@@ -97,6 +97,9 @@ class Recipe(NetworkOptions):
     """Sketches that are drawn in an epoch; left out, as many as there are."""
     average: Annotated[float, Within(0, 0.99999)] = 0.0
     """Decay of a moving average of the weights, such as 0.999, which is then what is validated and kept; 0 is off."""
+    plain_norms: bool = False
+    """Whether the norms of the network that is validated and kept are measured on sketches as they are, rather than
+    on changed ones. With signs it matters: a small shift of a norm turns a sign all over the blank paper."""
     first_stage: Annotated[float, Within(0, 0.9)] = 0.0
     """Share of the epochs, at the start, in which only activations are binary and weights stay real, with weight decay;
     then weights become binary, too (two-stage training); 0 is off."""
