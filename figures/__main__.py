@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .blocks import ROOT, documents, fill, stale
-from .pictures import IMAGES, PICTURES, paper, screenshots
+from .pictures import IMAGES, PICTURES, paper, screenshots, shrink
 from .tables import TABLES
 
 
@@ -19,6 +19,7 @@ def main() -> None:
         paper()
         for name, draw in PICTURES.items():
             draw(IMAGES / name)
+            shrink(IMAGES / name)
             print(f"docs/images/{name}")
         if not arguments.no_screenshots:
             screenshots()

@@ -56,17 +56,25 @@ def photographs(path: Path) -> None:
     from benchmarks.photos import draw_contact_sheet, show_conditions
     from dabnet import Recognizer
 
-    sheet = draw_contact_sheet(show_conditions(Recognizer.load(threads=1), list(CONDITIONS)))
-    sheet.quantize(64).save(path, optimize=True)
+    draw_contact_sheet(show_conditions(Recognizer.load(threads=1), list(CONDITIONS))).save(path)
 
 
 def synthetic(path: Path) -> None:
     """Draw a contact sheet of the drawings that a program makes."""
     with tempfile.TemporaryDirectory() as folder:
         made = str(Path(folder, "things.parquet"))
-        for words in (["prepare", "synthetic", "--limit", "10", "-o", made], ["show", made, "-o", str(path)]):
+        for words in (["prepare", "synthetic", "--limit", "10", "-o", made], ["show", made, "--each", "6", "--size", "64", "-o", str(path)]):
             command = [sys.executable, "-m", "dabnet", "data", *words]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def shrink(path: Path) -> None:
+    """Save a picture with few colours: it is in the repository to stay."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
 
 
 def screenshots() -> None:
