@@ -63,7 +63,8 @@ def synthetic(path: Path) -> None:
     """Draw a contact sheet of the drawings that a program makes."""
     with tempfile.TemporaryDirectory() as folder:
         made = str(Path(folder, "things.parquet"))
-        for words in (["prepare", "synthetic", "--limit", "10", "-o", made], ["show", made, "--each", "6", "--size", "64", "-o", str(path)]):
+        drawn = ["--each", "6", "--size", "64", "-o", str(path)]
+        for words in (["prepare", "synthetic", "--limit", "10", "-o", made], ["show", made, *drawn]):
             command = [sys.executable, "-m", "dabnet", "data", *words]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
