@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .blocks import ROOT
-from .tables import COLUMNS, ENGINES, read_results
+from .tables import COLUMNS, ENGINES, read_results, times_of
 
 IMAGES = ROOT / "docs" / "images"
 OURS, THEIRS = "#1d4ed8", "#94a3b8"
@@ -22,9 +22,8 @@ def bench(path: Path) -> None:
 
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     panels = figure.subplots(1, len(ENGINES), sharey=True)
-    for axes, (machine, name) in zip(panels, ENGINES.items(), strict=True):
-        race = read_results(name)["races"][0]
-        times = {each["engine"]: each["ms"] for each in race["engines"]}
+    for axes, (machine, (name, instructions)) in zip(panels, ENGINES.items(), strict=True):
+        times = times_of(read_results(name)["races"][0], instructions)
         engines = [engine for engine in COLUMNS if engine in times][::-1]
         bars = axes.barh([COLUMNS[each] for each in engines], [times[each] for each in engines],
                          color=[OURS if each == "dabnet" else THEIRS for each in engines])  # fmt: skip

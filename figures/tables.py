@@ -19,10 +19,10 @@ from .blocks import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 ENGINES = {
-    "one thread of an AMD EPYC with AVX2 (Zen 3)": "2026-11-16-resnet18",
-    "one thread of an AMD EPYC with AVX-512": "2026-11-17-resnet18",
+    "one thread of an AMD EPYC with AVX-512": ("2026-11-18-resnet18", "all"),
+    "the same, held to what there is with AVX2, all but ONNX Runtime": ("2026-11-18-resnet18", "AVX2"),
 }
-"""Runs of benchmarks.resnet18 to show, by the machine; the README has the first. Whoever measures anew changes this."""
+"""Runs of benchmarks.resnet18 to show: the file, and which instructions. Whoever measures anew changes this."""
 COLUMNS = {
     "dabnet": "dabnet",
     "onnxruntime": "ONNX Runtime fp32",
@@ -84,8 +84,8 @@ def engines() -> str:
     return "\n\n".join(
         f"Milliseconds for one sketch (224x224 pixels, Sketch-A-Net 225x225), the least of {run['runs']} runs, "
         f"on {machine}; "
-        f"`python -m benchmarks.resnet18`, {run['date']}:\n\n{_races(run)}"
-        for machine, name in ENGINES.items()
+        f"`python -m benchmarks.resnet18`, {run['date']}:\n\n{_races(run, instructions)}"
+        for machine, (name, instructions) in ENGINES.items()
         for run in [read_results(name)]
     )
 
@@ -93,7 +93,8 @@ def engines() -> str:
 def engines_short() -> str:
     """Return the first row of each machine's table."""
     rows = [
-        [machine.partition(" with ")[2], *_times(read_results(name)["races"][0])] for machine, name in ENGINES.items()
+        [machine.rpartition(" with ")[2], *_times(read_results(name)["races"][0], instructions)]
+        for machine, (name, instructions) in ENGINES.items()
     ]
     return (
         "Milliseconds for one sketch of 224x224 pixels, ResNet-18 with one bit per weight and activation beside its "
@@ -101,17 +102,22 @@ def engines_short() -> str:
     )
 
 
-def _times(race: dict[str, Any]) -> list[str]:
-    found = {each["engine"]: f"{each['ms']:.3g}" for each in race["engines"]}
-    return [found.get(engine, "") for engine in COLUMNS]
+def times_of(race: dict[str, Any], instructions: str) -> dict[str, float]:
+    """Return the milliseconds of each engine that was timed with these instructions."""
+    return {each["engine"]: each["ms"] for each in race["engines"] if each["instructions"] == instructions}
 
 
-def _races(run: dict[str, Any]) -> str:
+def _times(race: dict[str, Any], instructions: str) -> list[str]:
+    found = times_of(race, instructions)
+    return [f"{found[engine]:.3g}" if engine in found else "" for engine in COLUMNS]
+
+
+def _races(run: dict[str, Any], instructions: str) -> str:
     rows = []
     for race in run["races"]:
         name = f"{NAMES[race['network']]}, {PRECISIONS.get(race['precision'], race['precision'])}"
         if race["threads"] == 1:
-            rows.append([name, *_times(race)])
+            rows.append([name, *_times(race, instructions)])
     return table(["", *COLUMNS.values()], rows)
 
 
