@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
 import pytest
-
-from paper.published import ACCURACY, NETWORKS, VARIANTS
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = ROOT / "docs" / "results" / "default"
@@ -30,19 +27,3 @@ def test_a_row_has_the_figures_of_its_run(row: dict[str, str]) -> None:
 def test_every_run_has_its_row() -> None:
     told = {DEFAULT / row["folder"] for row in ROWS}
     assert told == {path.parent for path in DEFAULT.rglob("metrics.csv")}
-
-
-def test_the_readme_shows_table_2() -> None:
-    lines = (ROOT / "README.md").read_text().splitlines()
-    tables = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    start = next(position for position, row in enumerate(tables) if row[0] == "top-1 in percent")
-    variants = [{name: variant for variant, name in VARIANTS.items()}[heading] for heading in tables[start][2:]]
-    shown = tables[start + 2 : start + 9]
-    runs = json.loads((ROOT / "docs" / "results" / "paper" / "table2.json").read_text())["runs"]
-    for name, here, paper in zip((*NETWORKS, "resnet18-shortcuts"), shown[::2], [*shown[1::2], None], strict=True):
-        for variant, cell in zip(variants, here[2:], strict=True):
-            run = runs.get(f"tuberlin-{name}-{variant}")
-            spread = f" ± {100 * run['spread']:.1f}" if run and run["spread"] is not None else ""
-            assert cell == (f"{100 * run['top1']:.1f}{spread}" if run else ""), (name, variant)
-        if paper is not None:
-            assert [float(cell) for cell in paper[2:]] == [ACCURACY["tuberlin"][name][variant] for variant in variants]

@@ -22,22 +22,30 @@ namespace {
 
 using Points = Array<const float, nb::shape<-1, 2>, nb::c_contig>;
 
-// The items of a plain list or tuple; null, and none, for anything else.
+// The items of a plain list or tuple; a count of -1 for anything else. By functions, as the stable ABI has no macros.
 struct Items {
-    PyObject** begin = nullptr;
+    PyObject* object;
+    bool is_list;
     Py_ssize_t count = -1;
 
-    explicit Items(PyObject* object) {
-        if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return;
-        begin = PySequence_Fast_ITEMS(object);
-        count = PySequence_Fast_GET_SIZE(object);
+    explicit Items(PyObject* object) : object(object), is_list(PyList_CheckExact(object)) {
+        if (is_list) {
+            count = PyList_Size(object);
+        } else if (PyTuple_CheckExact(object)) {
+            count = PyTuple_Size(object);
+        }
+    }
+
+    // Borrowed.
+    PyObject* operator[](Py_ssize_t i) const {
+        return is_list ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i);
     }
 };
 
 bool to_float(PyObject* object, float& value) {
     double number;
     if (PyFloat_CheckExact(object)) {
-        number = PyFloat_AS_DOUBLE(object);
+        number = PyFloat_AsDouble(object);
     } else if (PyLong_CheckExact(object)) {
         number = PyLong_AsDouble(object);
         if (number == -1.0 && PyErr_Occurred() != nullptr) return PyErr_Clear(), false;
@@ -51,9 +59,9 @@ bool to_float(PyObject* object, float& value) {
 
 bool add_points(const Items& stroke, Drawings& drawings) {
     for (Py_ssize_t i = 0; i < stroke.count; ++i) {
-        const Items point(stroke.begin[i]);
+        const Items point(stroke[i]);
         float x, y;
-        if (point.count != 2 || !to_float(point.begin[0], x) || !to_float(point.begin[1], y)) return false;
+        if (point.count != 2 || !to_float(point[0], x) || !to_float(point[1], y)) return false;
         drawings.points.push_back(x);
         drawings.points.push_back(y);
     }
@@ -68,7 +76,7 @@ bool add_strokes(Drawings& drawings, nb::handle strokes) {
     std::int64_t points = 0;
     bool is_plain = all.count >= 0 && all.count <= dabnet::kMostPoints;
     for (Py_ssize_t i = 0; i < all.count && is_plain; ++i) {
-        const Items stroke(all.begin[i]);
+        const Items stroke(all[i]);
         points += stroke.count;
         is_plain = stroke.count >= 0 && points <= dabnet::kMostPoints && add_points(stroke, drawings);
     }

@@ -15,7 +15,29 @@ namespace nb = nanobind;
 using Image = Matrix<std::uint8_t>;
 using Bitmap = Array<const std::uint8_t, nb::shape<dabnet::kGrid, dabnet::kGrid / 2>, nb::c_contig>;
 
+// What compiled this, for reports of problems.
+const char* compiler() {
+#define DABNET_TEXT(number) #number
+#define DABNET_NUMBER(number) DABNET_TEXT(number)
+#if defined(__clang__)
+    return "Clang " __clang_version__;
+#elif defined(__GNUC__)
+    return "GCC " __VERSION__;
+#elif defined(_MSC_VER)
+    return "MSVC " DABNET_NUMBER(_MSC_FULL_VER);
+#else
+    return "another compiler";
+#endif
+}
+
 NB_MODULE(_native, module) {
+    module.attr("COMPILER") = compiler();
+#ifdef Py_LIMITED_API
+    module.attr("IS_STABLE_ABI") = true;
+#else
+    module.attr("IS_STABLE_ABI") = false;
+#endif
+
     module.def(
         "split_filters",
         [](Array<const float, nb::ndim<2>> weights, std::optional<Vector<const std::int64_t>> least,

@@ -5,6 +5,8 @@
 // is looked up: 128 products in one instruction. Padding counts 2, which is no difference on balance.
 //
 // Where one number or another is kept, a comparison chooses, as in plain C++: `fmax` would treat NaN otherwise.
+#ifdef DABNET_NEON
+
 #include <arm_neon.h>
 
 #include <cstring>
@@ -647,3 +649,5 @@ extern const Kernels kNeonKernels{"arm_neon",     runs_here,        count_differ
                                   sum_conv,       make_subset_sums, subset_conv,       float_max};
 
 }  // namespace dabnet
+
+#endif

@@ -5,17 +5,20 @@
 // channels, at two positions, with bits a and b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15,
 // and the nibbles of 32 filters' weights are looked up in it: 256 products in one instruction. A padded nibble counts 2
 // differing bits, half of its 4, so that it adds nothing to the dot product.
+#ifdef DABNET_AVX2
+
 #include <immintrin.h>
 
 #include <cstring>
 
 #include "kernels.h"
 #include "tables.h"
+#include "x86_features.h"
 
 namespace dabnet {
 namespace {
 
-bool runs_here() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"); }
+bool runs_here() { return x86_has_avx2(); }
 
 std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
     std::uint64_t count = 0;
@@ -914,3 +917,5 @@ extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differ
                                   byte_conv,      depthwise_conv,   count_conv};
 
 }  // namespace dabnet
+
+#endif

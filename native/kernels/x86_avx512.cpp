@@ -4,23 +4,20 @@
 // Signs are counted: 8 filters in a register, a word of 64 channels of each, which takes an XOR, a `vpopcntq` and an
 // addition for 512 products. Whole numbers are looked up: `vpermb` looks 64 bytes up in a table of 64, which is four
 // tables of 16.
+#ifdef DABNET_AVX512
+
 #include <immintrin.h>
 
 #include <cstring>
 
 #include "kernels.h"
+#include "x86_features.h"
 
 namespace dabnet {
 namespace {
 
 // These also ask whether the system saves the wide registers.
-bool runs_here() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
-           __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx2") &&
-           __builtin_cpu_supports("popcnt");
-}
+bool runs_here() { return x86_has_avx512(); }
 
 // The first `count` of 16 numbers.
 inline __mmask16 first_of(std::size_t count) {
@@ -644,3 +641,5 @@ extern const Kernels kAvx512Kernels{"x86_avx512",    runs_here,      avx2::count
                                     make_wide_sums};
 
 }  // namespace dabnet
+
+#endif

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dabnet.runtime.recognizer import Recognizer
     from dabnet.training.opening import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Recognizer",

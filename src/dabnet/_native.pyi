@@ -34,6 +34,9 @@ def find_ink(
     pixels: NDArray[np.uint8], bitmap: NDArray[np.uint8], is_clean: bool
 ) -> Literal["clean", "photograph"] | None: ...
 
+COMPILER: str
+IS_STABLE_ABI: bool
+
 BAD_ARGUMENT: int
 BAD_MODEL: int
 TOO_LARGE: int

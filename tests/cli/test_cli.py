@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dabnet
+import dabnet._native
 from dabnet.cli import COMMANDS
 from dabnet.cli.demo import conclude
 from dabnet.sketches.prepare import prepare
@@ -163,3 +164,13 @@ def test_demo_leaves_a_set_alone_that_it_did_not_draw(tmp_path: Path) -> None:
     assert "holds other sketches: choose another folder with --output" in done.stderr
     assert done.stderr.count("\n") == 1
     assert SketchSet(tmp_path / "sketches.parquet").info.title == "Mine"
+
+
+def test_the_version_tells_the_kernels_and_the_build() -> None:
+    done = run("--version")
+    assert done.returncode == 0
+    version, kernels, built, here = done.stdout.splitlines()
+    assert version == f"dabnet {dabnet.__version__}"
+    assert kernels.startswith(f"kernels: {', '.join(dabnet._native.kernel_names())};")
+    assert built.startswith(f"built: by {dabnet._native.COMPILER.strip()}, for ")
+    assert here.startswith("here: Python 3.")

@@ -13,6 +13,7 @@ import pytest
 
 from dabnet.packed import find_model
 from dabnet.sketches import synthetic_strokes
+from tests.docs.guides import Sandbox, blocks, commands
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "c" / "recognize.c"
@@ -88,3 +89,24 @@ def test_only_the_interface_is_visible(library: Path) -> None:
     own = [name for name in names if "dabnet" in name]
     assert own
     assert all(name.startswith("dabnet_") and f"{name}(" in header for name in own)
+
+
+def test_the_guides_commands_run(library: Path, tmp_path: Path) -> None:
+    for name in ("examples", "src"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "library").symlink_to(library)  # what make library builds
+    said = [Sandbox(tmp_path).run(line) for line in commands(ROOT / "docs" / "c.md")]
+    assert "umbrella" in said[-1].splitlines()[1]
+
+
+def test_the_guides_code_compiles_and_links_as_its_cmake_says(library: Path, tmp_path: Path) -> None:
+    (code,), (cmake,) = ([block.code for block in blocks(language)] for language in ("c", "cmake"))
+    (tmp_path / "guess.c").write_text(f"{code}\nint main(void) {{ return guess(0, 0, 0, 0, 0) - 2; }}\n")
+    head = "cmake_minimum_required(VERSION 3.18)\nproject(example LANGUAGES C CXX)\nadd_executable(program guess.c)\n"
+    linker = "set_target_properties(program PROPERTIES LINKER_LANGUAGE CXX C_STANDARD 11)\n"
+    (tmp_path / "CMakeLists.txt").write_text(head + linker + cmake)
+    built = tmp_path / "build"
+    run("cmake", "-G", "Ninja", "-S", tmp_path, "-B", built, f"-DCMAKE_PREFIX_PATH={library}")
+    run("cmake", "--build", built)
+    run(built / "program")  # which is told that no bytes are no model

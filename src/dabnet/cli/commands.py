@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Annotated
 
 import typer
@@ -36,14 +37,26 @@ def _placeholder() -> None:
 
 
 def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dabnet {__version__}")
-        raise typer.Exit
+    if not wanted:
+        return
+    with ended_by_interrupts():
+        native = load("dabnet._native")
+    abi = "the stable ABI of Python 3.12" if native.IS_STABLE_ABI else "this Python's own ABI"
+    typer.echo(f"dabnet {__version__}")
+    typer.echo(
+        f"kernels: {', '.join(native.kernel_names())}; the first of them runs unless DABNET_KERNELS names another"
+    )
+    typer.echo(f"built: by {native.COMPILER.strip()}, for {abi}")
+    typer.echo(f"here: Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    raise typer.Exit
 
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+        bool,
+        typer.Option(
+            "--version", help="Print the version, kernels and build, and exit.", is_eager=True, callback=_version
+        ),
     ] = False,
 ) -> None:
     """Take the options that come before any command."""

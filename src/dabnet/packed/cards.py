@@ -2,6 +2,7 @@
 
     about = "one sentence"      made = 2026-11-16      classes = 250
     page = "docs/models/NAME.md"                       licence = "of the weights"
+    milliseconds = 0.25         least time of one sketch on one thread, as `dabnet evaluate` tells it; may be left out
     [[data]]        set, used, licence, attribution: what it learnt from
     [[accuracy]]    set, fold, drawings, views, top1, top5, calibration_error, measured, command
 
@@ -68,6 +69,8 @@ class Card:
     """The weights' licence; those of the data are in `data`."""
     data: tuple[TrainingSet, ...]
     accuracy: tuple[Accuracy, ...]
+    milliseconds: float | None = None
+    """Least time of one sketch on one thread of the machine that its page names."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON can hold it."""
