@@ -109,7 +109,7 @@ def summarize_packed(model: Model) -> Summary:
 
     >>> from dabnet.packed import read_model
     >>> summarize_packed(read_model("tuberlin")).layers[0].kind
-    'real conv 7x7'
+    'int8 conv 7x7'
     """
     rows = [
         _describe(node, model.shapes[node.inputs[0]], model.shapes[at + 1])
