@@ -42,7 +42,7 @@ from dabnet.distributed.columns import ColumnReader
 from dabnet.runtime import Recognizer
 from dabnet.sketches import SketchSet
 from dabnet.sketches.synthetic import synthetic_strokes
-from tests.scale.cluster import LOCAL_ONLY, Nodes
+from tests.scale.cluster import Nodes, two_nodes
 
 WANTED = 0.8
 """Of the bare loop's rate, per core."""
@@ -113,21 +113,6 @@ def _repeat(work: Callable[[int], int], seconds: float) -> Rate:
         if time.perf_counter() - begun > seconds:
             break
     return Rate(drawings / (time.perf_counter() - begun), drawings / (time.process_time() - spent))
-
-
-@contextmanager
-def two_nodes() -> Iterator[Nodes]:
-    """Run a Ray cluster of two nodes with a core each, until this ends."""
-    command = [sys.executable, "-m", "tests.scale.cluster"]
-    environment = {**os.environ, **LOCAL_ONLY}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield Nodes(**json.loads(process.stdout.readline()))
-        process.stdin.close()
-        process.wait(60)
 
 
 def run_engine(path: Path, workers: int, *options: str, nodes: Nodes | None = None) -> dict[str, Any]:

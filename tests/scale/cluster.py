@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 ADDRESS = "127.0.0.1"
@@ -31,6 +34,21 @@ class Nodes(NamedTuple):
     raylets: list[int]
     process: int
     """The process that started all the others."""
+
+
+@contextmanager
+def two_nodes() -> Iterator[Nodes]:
+    """Run a Ray cluster of two nodes with a core each, until this ends."""
+    command = [sys.executable, "-m", "tests.scale.cluster"]
+    environment = {**os.environ, **LOCAL_ONLY}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield Nodes(**json.loads(process.stdout.readline()))
+        process.stdin.close()
+        process.wait(60)
 
 
 def main() -> None:
