@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dabnet.sketches.raster import Raster, rasterize
 from dabnet.sketches.scribbles import MOST_STROKES, draw_scribble
+from dabnet.sketches.sketch import Sketch
 
 
 @given(st.integers(0, 2**32))
@@ -16,3 +17,11 @@ def test_a_scribble_leaves_ink_and_depends_on_its_seed_alone(seed: int) -> None:
     assert np.array_equal(scribble.points, again.points)
     assert 1 <= len(scribble.strokes) <= MOST_STROKES
     assert rasterize(scribble, Raster(32)).any()
+
+
+def test_strokes_of_other_drawings_are_put_together_anew() -> None:
+    others = [Sketch.from_strokes([np.array([[0, 0], [200, 100]]), np.array([[50, 7], [9, 3], [4, 4]])])]
+    drawn = [draw_scribble(np.random.default_rng(seed), others) for seed in range(40)]
+    alone = [draw_scribble(np.random.default_rng(seed)) for seed in range(40)]
+    assert any(len(one.strokes) != len(other.strokes) for one, other in zip(drawn, alone, strict=True))
+    assert all(1 <= len(sketch.strokes) <= MOST_STROKES for sketch in drawn)

@@ -1,4 +1,4 @@
-"""Drawings of nothing that has a name: scribbles, letters, and shapes put together at random.
+"""Drawings of nothing that has a name: scribbles, letters, signs, and shapes or strokes put together at random.
 
 A recognizer learns from them when to be unsure.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from dabnet.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -63,13 +63,16 @@ LETTERS = {
 missing: they look like a circle, a line, a moon or a zigzag."""
 
 
-def draw_scribble(rng: np.random.Generator) -> Sketch:
-    """Draw a scribble, in every other drawing, or a few letters, or shapes put together at random.
+def draw_scribble(rng: np.random.Generator, others: Sequence[Sketch] = ()) -> Sketch:
+    """Draw a scribble, a few letters, a sign, or shapes put together at random; or put strokes of `others` together.
 
     >>> draw_scribble(np.random.default_rng(0))
     Sketch(... strokes, ... points)
     """
-    kinds: tuple[Callable[[np.random.Generator], list[Stroke]], ...] = (_wander, _wander, _write, _compose)
+    kinds: list[Callable[[np.random.Generator], list[Stroke]]] = [_wander, _wander, _write, _compose, _sign, _sign]
+    with_strokes = [sketch for sketch in others if sketch.points is not None]
+    if with_strokes:
+        kinds += [lambda rng: _jumble(rng, with_strokes)] * 2
     drawn = kinds[rng.integers(len(kinds))](rng)
     if sum(map(len, drawn)) == 1:  # a single speck has no size
         drawn.append(drawn[0] + 0.1)
@@ -115,10 +118,46 @@ def _compose(rng: np.random.Generator) -> list[Stroke]:
         shapes = [shapes[0]] * len(shapes)
     drawn = []
     for shape in shapes:
-        angle, size = rng.uniform(0, 2 * np.pi), np.exp(rng.uniform(np.log(0.1), np.log(0.8)))
-        turned = shape @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        drawn.append(rng.uniform(size=2) + size * turned)
+        size = np.exp(rng.uniform(np.log(0.1), np.log(0.8)))
+        drawn.append(rng.uniform(size=2) + size * _turn(shape, rng.uniform(0, 2 * np.pi)))
     return drawn
+
+
+def _sign(rng: np.random.Generator) -> list[Stroke]:
+    """Draw a sign: a few shapes or lines, mirrored or repeated around the middle, in a frame or not, as emblems are."""
+    parts = []
+    for _ in range(int(rng.integers(1, 4))):
+        start, end = rng.uniform(-1, 1, (2, 2)) * rng.choice([0, 1], (2, 1), p=[0.3, 0.7])
+        line = np.linspace(start, end + 0.05, 2)
+        shape = rng.uniform(-0.6, 0.6, 2) + rng.uniform(0.1, 0.6) * _turn(_shape(rng), rng.uniform(0, 2 * np.pi))
+        parts.append(line if rng.random() < 0.5 else shape)
+    copies = int(rng.choice([1, 2, 2, 3, 4, 5, 6]))
+    if rng.random() < 0.5:
+        drawn = parts + [part * [-1, 1] for part in parts]
+    else:
+        drawn = [_turn(part, 2 * np.pi * copy / copies) for part in parts for copy in range(copies)]
+    if rng.random() < 0.5:
+        corners = int(rng.choice([3, 4, 5, 6, 8, 40, 40, 40]))
+        angles = rng.uniform(0, 2 * np.pi) + np.linspace(0, 2 * np.pi, corners + 1)
+        drawn.append(np.stack([np.cos(angles), rng.uniform(0.6, 1.1) * np.sin(angles)], axis=1))
+    return [stroke + rng.normal(scale=0.015, size=stroke.shape) for stroke in drawn[:MOST_STROKES]]
+
+
+def _jumble(rng: np.random.Generator, sketches: Sequence[Sketch]) -> list[Stroke]:
+    """Put about half of the strokes of two to four drawings together, each turned, resized and moved."""
+    drawn = []
+    for number in rng.integers(len(sketches), size=int(rng.integers(2, 5))):
+        strokes = [stroke.astype(np.float64) for stroke in sketches[number].strokes]
+        points = np.concatenate(strokes)
+        middle, size = points.mean(axis=0), np.ptp(points, axis=0).max() or 1.0
+        scale, move, angle = np.exp(rng.uniform(-1, 0)) / size, rng.uniform(-0.5, 0.5, 2), rng.uniform(0, 2 * np.pi)
+        kept = rng.permutation(len(strokes))[: -(-len(strokes) // 2)]
+        drawn += [move + scale * _turn(strokes[stroke] - middle, angle) for stroke in kept]
+    return drawn[:MOST_STROKES]
+
+
+def _turn(points: Stroke, angle: float) -> Stroke:
+    return points @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
 
 
 def _shape(rng: np.random.Generator) -> Stroke:

@@ -180,7 +180,7 @@ class Changed(Dataset[Batch]):
             rng = np.random.default_rng(seed)
             scribbles = min(rng.binomial(len(drawn), self._recipe.scribbles), len(drawn) - 1)
             for row in rng.choice(len(drawn), scribbles, replace=False):
-                drawn[row], labels[row] = draw_scribble(rng), NO_CLASS
+                drawn[row], labels[row] = draw_scribble(rng, drawn), NO_CLASS
         sketches, factors = self._strokes.apply(drawn, generator)
         larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
         images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
