@@ -157,7 +157,8 @@ def _jumble(rng: np.random.Generator, sketches: Sequence[Sketch]) -> list[Stroke
 
 
 def _turn(points: Stroke, angle: float) -> Stroke:
-    return points @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    turned: Stroke = points @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    return turned
 
 
 def _shape(rng: np.random.Generator) -> Stroke:
