@@ -11,9 +11,10 @@ from torch import nn
 import dabnet
 from dabnet.errors import InputError
 from dabnet.exporting.lower import lower
+from dabnet.exporting.quantize import quantize_activations
 from dabnet.exporting.verify import Disagreement, verify
 from dabnet.packed import Model
-from dabnet.packed.nodes import Conv, Sign
+from dabnet.packed.nodes import Conv, Quantize, Sign
 
 from .test_lower import drawings, unsettle
 
@@ -62,6 +63,23 @@ def test_a_network_of_your_own_is_compared_with_its_file(tmp_path: Path) -> None
         assert (found.sketches, found.layer_sketches) == (25, 25)
     with pytest.raises(InputError, match=r"have the shape \(N, 1, 12, 12\), not \(1, 12, 12\)"):
         dabnet.verify(mine, path, drawings(1, 12)[0])
+
+
+@pytest.mark.parametrize("name", ["resnet18", "googlenet"])
+def test_a_network_of_real_activations_is_compared_with_the_whole_numbers_of_its_file(name: str) -> None:
+    torch.manual_seed(0)
+    x = drawings(40, 64)
+    real = unsettle(dabnet.build(name, 20, weights="dab", activations="real", width=0.125, input_size=64), x)
+    model = quantize_activations(lower(real, (1, 64, 64)).model, "int8", x[:10])
+    found = verify(real, model, x, layer_sketches=20)
+    assert found.is_fine, [layer for layer in found.layers if not layer.is_fine] + found.disagreements
+    rounded = [layer for layer in found.layers if layer.op == "quantize"]
+    assert len(rounded) > 10
+    assert all(layer.signs for layer in rounded)
+    assert all(getattr(layer, "quantize_input", None) is None for layer in real.modules())  # it stays as it was
+    at = next(i for i, node in enumerate(model.nodes) if isinstance(node, Quantize))
+    other = changed(model, at, scale=1.01 * model.nodes[at].scale)  # type: ignore[attr-defined]
+    assert not verify(real, other, x[:10]).is_fine
 
 
 def test_a_moved_threshold_is_found_and_explains_what_differs(net: nn.Module) -> None:

@@ -25,7 +25,7 @@ from dabnet.networks.mode import evaluating
 from dabnet.networks.packed import PackedNetwork
 from dabnet.packed import bits
 from dabnet.packed.model import Model
-from dabnet.packed.nodes import Affine, Clamp, Conv, Node, PRelu, Relu, Sign
+from dabnet.packed.nodes import Affine, Clamp, Conv, Node, PRelu, Quantize, Relu, Sign
 
 
 class Lowered(NamedTuple):
@@ -104,11 +104,25 @@ def _merge(last: NodeDraft) -> list[NodeDraft]:
             replaced[draft] = _fold_norm(draft.inputs[0], draft)
             uses[replaced[draft]] = uses[draft]
     last = replaced.get(last, last)
+    _share_quantizes(_in_order(last))
     for draft in _in_order(last):
         if draft.kind is Sign:
             while (earlier := _before_sign(cast("Thresholds", draft.thresholds), draft.inputs[0])) is not None:
                 draft.thresholds, draft.inputs = earlier, draft.inputs[0].inputs
     return _in_order(last)
+
+
+def _share_quantizes(order: list[NodeDraft]) -> None:
+    """Let layers that round the same value in the same steps take one and the same draft."""
+    first: dict[tuple[Any, ...], NodeDraft] = {}
+    for draft in order:
+        if draft.kind is Quantize:
+            first.setdefault((draft.inputs[0], *draft.settings.items()), draft)
+    for draft in order:
+        draft.inputs = [
+            first[before.inputs[0], *before.settings.items()] if before.kind is Quantize else before
+            for before in draft.inputs
+        ]
 
 
 def _in_order(last: NodeDraft) -> list[NodeDraft]:

@@ -83,29 +83,25 @@ def _takes_real(node: Node) -> bool:
 
 
 def _insert(model: Model, fitted: dict[int, Quantize]) -> list[Node]:
-    """Return the nodes with a quantize after each value that was fitted, its convolutions' factors in its steps."""
+    """Return the nodes with a quantize before the first layer that takes a fitted value, and factors in its steps."""
     nodes: list[Node] = []
-    moved: dict[int, int] = {}
-    rounded: dict[int, int] = {}
+    moved = {0: 0}  # the new numbers of values
+    rounded: dict[int, int] = {}  # and of what a quantize makes of them
 
     def put(node: Node) -> int:
         nodes.append(node)
         return len(nodes)
 
-    def note(value: int, number: int) -> None:
-        moved[value] = number
-        if value in fitted:
-            rounded[value] = put(replace(fitted[value], inputs=(number,)))
-
-    note(0, 0)
     for at, node in enumerate(model.nodes):
         value = node.inputs[0]
         if isinstance(node, Conv) and node.bits is not None and value in fitted:
             assert node.scale is not None
+            if value not in rounded:
+                rounded[value] = put(replace(fitted[value], inputs=(moved[value],), name=node.name))
             step = 1 / np.float64(np.float32(fitted[value].scale))
             offset = None if node.offset is None else (step * node.offset).astype(np.float32)
-            scaled = replace(node, scale=(step * node.scale).astype(np.float32), offset=offset)
-            note(at + 1, put(replace(scaled, inputs=(rounded[value],))))
+            scale = (step * node.scale).astype(np.float32)
+            moved[at + 1] = put(replace(node, inputs=(rounded[value],), scale=scale, offset=offset))
         else:
-            note(at + 1, put(replace(node, inputs=tuple(moved[i] for i in node.inputs))))
+            moved[at + 1] = put(replace(node, inputs=tuple(moved[i] for i in node.inputs)))
     return nodes

@@ -9,6 +9,7 @@ whole network disagrees about a sketch, the first bit that flipped tells why.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
@@ -19,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
+from dabnet.binarizers.activations import WholeNumbers
 from dabnet.errors import InputError
 from dabnet.exporting.lower import Lowered, lower
 from dabnet.exporting.translate import GraphValue
@@ -132,9 +134,12 @@ def verify(
     The sketches are an array, a tensor, or batches of them. The first `layer_sketches` are compared layer by layer,
     too. `labels` are the right classes, if known. `progress` gets the sketches done after each batch. The answer's
     `is_fine` tells whether all that differs is rounding.
+
+    Where a network of real activations got whole numbers when it was exported, it is asked with these.
     """
     model = model if isinstance(model, Model) else read_model(model)
     batches = _cut(batches, model) if isinstance(batches, np.ndarray | Tensor) else batches
+    net = _rounding_as(net, model)
     lowered = lower(net, model.input_size)
     _check_twins(lowered.model, model)
     checks = [_NodeCheck(lowered, model, at) for at in range(len(model.nodes))]
@@ -180,11 +185,43 @@ def _cut(x: NDArray[np.float32] | Tensor, model: Model) -> Iterator[NDArray[np.f
     return (sketches[start : start + BATCH] for start in range(0, len(sketches), BATCH))
 
 
+def _rounding_as(net: nn.Module, model: Model) -> nn.Module:
+    """Return the network, or a copy whose layers round real inputs where those of the file do."""
+    quantizes = {
+        node.name: before
+        for node in model.nodes
+        if isinstance(node, Conv) and node.inputs[0] and isinstance(before := model.nodes[node.inputs[0] - 1], Quantize)
+    }
+    real = {
+        name
+        for name, layer in net.named_modules()
+        if name in quantizes and isinstance(layer, BinaryLayer) and layer.quantize_input is None
+    }
+    if not real:
+        return net
+    copied = copy.deepcopy(net)
+    for name in real:
+        layer, quantize = copied.get_submodule(name), quantizes[name]
+        rounds = WholeNumbers((quantize.high - quantize.low).bit_length(), signed=quantize.low < 0)
+        rounds.set_step(1 / quantize.scale)
+        layer.quantize_input = rounds.to(layer.weight)  # type: ignore[arg-type]  # a parameter, not a module
+    return copied
+
+
 def _check_twins(expected: Model, model: Model) -> None:
     """Refuse a file whose nodes are not those of the network."""
-    mine, theirs = ([(node.OP, node.settings()) for node in each.nodes] for each in (expected, model))
-    if mine != theirs:
+    mine, theirs = ([(node.OP, _without_step(node)) for node in each.nodes] for each in (expected, model))
+    if mine != theirs or any(
+        abs(one.scale - other.scale) > ROUNDING * abs(other.scale)
+        for one, other in zip(expected.nodes, model.nodes, strict=True)
+        if isinstance(one, Quantize) and isinstance(other, Quantize)
+    ):
         raise InputError("the packed model was not exported from this network: their layers differ.")
+
+
+def _without_step(node: Node) -> dict[str, Any]:
+    """Return a node's settings; a step is learned, and may be rounded, too."""
+    return {name: value for name, value in node.settings().items() if name != "scale"}
 
 
 class _Recorder(fx.Interpreter):
