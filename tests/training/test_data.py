@@ -122,16 +122,6 @@ def test_scribbles_take_the_places_of_some_drawings_and_leave_the_others_as_they
     assert (parts.labels[parts.train] >= 0).all()
 
 
-def test_the_less_of_a_drawing_there_is_the_more_often_it_counts_as_a_drawing_of_nothing(small_set: Path) -> None:
-    sketches = SketchSet(small_set)
-    parts = divide(sketches, TINY, 0)
-    cut = dataclasses.replace(TINY, remove_strokes=0.0, deform_strokes=0.0, prefixes=1.0)
-    for below, least, most in ((0.2, 0.0, 0.0), (0.6, 0.02, 0.25), (1.0, 0.25, 0.6)):
-        data = Changed(sketches, parts.labels, dataclasses.replace(cut, unsure_below=below))
-        unsure = torch.cat([data[key].labels for key in Batches(parts.train, TINY)]) == NO_CLASS
-        assert least <= float(unsure.float().mean()) <= most, below
-
-
 @pytest.mark.parametrize("workers", [0, 1])
 def test_loaders_give_whole_batches(small_set: Path, workers: int) -> None:
     sketches = SketchSet(small_set)

@@ -134,8 +134,7 @@ def test_a_run_with_every_ingredient_on_is_killed_and_ends_with_the_same_weights
 ) -> None:
     everything = {
         "mixup": 0.3, "cutmix": 0.5, "weight_decay": 0.001, "average": 0.9, "shear": 10.0, "erase": 0.3,
-        "prefixes": 0.5, "balance": 0.7, "epoch_size": 256, "scribbles": 0.1, "unsure_below": 0.7, "first_stage": 0.4,
-        "classes": None,
+        "prefixes": 0.5, "balance": 0.7, "epoch_size": 256, "scribbles": 0.1, "first_stage": 0.4, "classes": None,
     }  # fmt: skip
     recipe = tmp_path / "everything.toml"
     recipe.write_text(dataclasses.replace(TINY, **everything).to_toml())  # type: ignore[arg-type]

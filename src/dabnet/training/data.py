@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dabnet.sketches.raster import Raster
-    from dabnet.sketches.sketch import Sketch
     from dabnet.sketches.store import SketchSet
     from dabnet.training.recipe import Recipe
 
@@ -183,11 +182,6 @@ class Changed(Dataset[Batch]):
             for row in rng.choice(len(drawn), scribbles, replace=False):
                 drawn[row], labels[row] = draw_scribble(rng, drawn), NO_CLASS
         sketches, factors = self._strokes.apply(drawn, generator)
-        if self._recipe.unsure_below:
-            shares = [_share_left(before, after) for before, after in zip(drawn, sketches, strict=True)]
-            unsure = torch.rand(len(labels), generator=generator) < self._recipe.unsure_below - torch.tensor(shares)
-            if (labels[~unsure] != NO_CLASS).any():  # a batch of scribbles alone teaches no class
-                labels[unsure] = NO_CLASS
         larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
         images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
         changed = self._images.apply(images, self._raster.size, generator)
@@ -196,11 +190,6 @@ class Changed(Dataset[Batch]):
     def unchanged(self, rows: NDArray[np.int64]) -> Tensor:
         """Return the sketches of some rows as they are, (N, 1, size, size)."""
         return _show(self._sketches, rows, self._raster)
-
-
-def _share_left(before: Sketch, after: Sketch) -> float:
-    """Return the share of a drawing's points that stayed; 1 of a bitmap."""
-    return 1.0 if before.points is None or after.points is None else len(after.points) / len(before.points)
 
 
 def _show(sketches: SketchSet, rows: NDArray[np.int64], raster: Raster) -> Tensor:

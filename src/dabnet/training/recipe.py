@@ -79,8 +79,6 @@ class Recipe(NetworkOptions):
     """How much the teacher's answers are softened; left out, not at all (1)."""
     scribbles: Annotated[float, Within(0, 0.5)] | None = None
     """Share of the sketches that are replaced by scribbles, of which the network learns to be sure of nothing."""
-    unsure_below: Annotated[float, Within(0, 1)] | None = None
-    """A drawing of which only a share s of the points stays counts as a scribble with the chance `unsure_below - s`."""
     arithmetic: Arithmetic = "32-true"
     compile: bool = False
     """Whether torch.compile makes the training step: about twice as fast on a CPU, after a minute at the start."""
