@@ -36,6 +36,13 @@ def bench(path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
+def dial(path: Path) -> None:
+    """Draw accuracy against time for each kind of activations."""
+    from benchmarks.dial import draw
+
+    draw(read_results("dial")["rows"], path)
+
+
 def unfinished(path: Path) -> None:
     """Draw how often the default model is right while a drawing is being made, from the table of its card's page."""
     from dabnet.packed.cards import read_card
@@ -89,6 +96,7 @@ def paper() -> None:
 
 PICTURES: dict[str, Callable[[Path], None]] = {
     "bench.png": bench,
+    "dial.png": dial,
     "photographs.png": photographs,
     "synthetic.png": synthetic,
     "unfinished.png": unfinished,

@@ -121,6 +121,26 @@ def _races(run: dict[str, Any], instructions: str) -> str:
     return table(["", *COLUMNS.values()], rows)
 
 
+def dial() -> str:
+    """Return what each kind of activations costs one network: accuracy, time and bytes."""
+    run = read_results("dial")
+    rows = [
+        [
+            row["name"],
+            f"{100 * row['top1']:.1f} ± {100 * row['error']:.1f} %",
+            f"{row['ms']:.2f} ms",
+            f"{row['bytes'] / 1000:,.0f} kB",
+        ]
+        for row in run["rows"]
+    ]
+    gains = [
+        f"* {each['of']} against {each['against']}: {each['points']:+.1f} ± {each['interval']:.1f} points"
+        for each in run["differences"]
+    ]
+    heading = ["activations", "held-back sketches guessed", "one sketch", "file"]
+    return "\n".join([table(heading, rows), "", *gains])
+
+
 def browser() -> str:
     """Return what a browser takes for a sketch, beside onnxruntime-web."""
     run = read_results("browser")
@@ -194,6 +214,7 @@ def recipes() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
+    "dial": dial,
     "engines": engines,
     "engines-short": engines_short,
     "models": models,
