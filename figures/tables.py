@@ -90,15 +90,25 @@ def engines() -> str:
     )
 
 
-def engines_short() -> str:
-    """Return the first row of each machine's table."""
+def peers() -> str:
+    """Return the README's figures beside other engines: the first row of each machine's table, and the browser's."""
     rows = [
         [machine.rpartition(" with ")[2], *_times(read_results(name)["races"][0], instructions)]
         for machine, (name, instructions) in ENGINES.items()
     ]
+    run = read_results("browser")
+    times = run["hosts"]["Chromium"]
+    ours, theirs = (
+        f"{times['sketch_ms'][name]['least']:.2f} ms per sketch, {times['start_ms'][name]['least'] / 1000:.2f} s to "
+        f"the first answer and {run['bytes'][name]['gzip'] / 1e6:.2f} MB to download"
+        for name in ("dabnet", "onnxruntime-web")
+    )
     return (
         "Milliseconds for one sketch of 224x224 pixels, ResNet-18 with one bit per weight and activation beside its "
-        f"real-valued twin, on one thread of an AMD EPYC:\n\n{table(['', *COLUMNS.values()], rows)}"
+        "real-valued twin, on one thread of an AMD EPYC ([more engines, networks and threads](docs/engines.md), [how "
+        f"the kernels get there](docs/kernels.md)):\n\n{table(['', *COLUMNS.values()], rows)}\n\n"
+        f"In Chromium, `{run['model']}` with its page takes {ours}; onnxruntime-web {run['onnxruntime-web']} with the "
+        f"fp32 twin takes {theirs} ([in the browser](docs/browser.md))."
     )
 
 
@@ -195,8 +205,8 @@ def recipes() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
     "engines": engines,
-    "engines-short": engines_short,
     "models": models,
+    "peers": peers,
     "photographs": photographs,
     "recipes": recipes,
     "runs": runs,
