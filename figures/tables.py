@@ -194,7 +194,7 @@ def photographs() -> str:
         [condition, *(f"{found[pen]['before']} → **{found[pen]['now']}**" for pen in pens)]
         for condition, found in run["stay right"].items()
     ]
-    return table([f"of {run['drawings']} that are right as strokes", *pens], rows)
+    return table([f"of {run['drawings']} that {run['model']} names as strokes", *pens], rows)
 
 
 def recipes() -> str:
