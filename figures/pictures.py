@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .blocks import ROOT
-from .tables import COLUMNS, ENGINES, read_results, times_of
+from .tables import COLUMNS, ENGINES, has_results, read_results, times_of
 
 IMAGES = ROOT / "docs" / "images"
 OURS, THEIRS = "#1d4ed8", "#94a3b8"
@@ -68,6 +68,13 @@ def synthetic(path: Path) -> None:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
+def dial(path: Path) -> None:
+    """Draw what each kind of activation gets right, and what it costs."""
+    from benchmarks.dial import draw
+
+    draw(read_results("dial")["rows"], path)
+
+
 def shrink(path: Path) -> None:
     """Save a picture with few colours: it is in the repository to stay."""
     from PIL import Image
@@ -93,3 +100,5 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "synthetic.png": synthetic,
     "unfinished.png": unfinished,
 }
+if has_results("dial"):
+    PICTURES["dial.png"] = dial

@@ -42,6 +42,11 @@ def read_results(name: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
+def has_results(name: str) -> bool:
+    """Return whether a benchmark's results are kept."""
+    return any(RESULTS.glob(f"*-{name}.json"))
+
+
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [heading, ["---"] * len(heading), *rows]
@@ -152,6 +157,20 @@ def browser() -> str:
     return f"{table(heading, rows)}\n\n`python -m benchmarks.browser`, {run['date']}."
 
 
+def dial() -> str:
+    """Return the picture of what each kind of activation costs, with the differences as a sentence."""
+    run = read_results("dial")
+    told = ", ".join(
+        f"{each['of']} against {each['against']} {each['points']:+.1f} ± {each['interval']:.1f}"
+        for each in run["differences"]
+    )
+    return (
+        "![Accuracy against time and bytes, from real weights to one bit per weight and activation]"
+        "(docs/images/dial.png)\n\n"
+        f"One small ResNet-18 five ways, judged by {run['sketches']:,} sketches of TU-Berlin, in points: {told}."
+    )
+
+
 def table2() -> str:
     """Return the paper's Table 2, here and there."""
     runs = json.loads((ROOT / "docs" / "results" / "paper" / "table2.json").read_text())["runs"]
@@ -204,6 +223,7 @@ def recipes() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
+    "dial": dial,
     "engines": engines,
     "models": models,
     "peers": peers,
