@@ -113,12 +113,15 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     for row in rows:
         axes.errorbar(row["ms"], 100 * row["top1"], yerr=100 * row["error"], color="#94a3b8", zorder=1)
         axes.scatter(row["ms"], 100 * row["top1"], s=row["bytes"] / 4000, color="#1d4ed8", alpha=0.75, zorder=2)
-        label = f"{row['name']}, {row['bytes'] / 1000:,.0f} kB"
-        axes.annotate(label, (row["ms"], 100 * row["top1"]), xytext=(9, -14), textcoords="offset points")
+        top = (row["ms"], 100 * (row["top1"] + row["error"]))
+        label = f"{row['name'].replace(' ', chr(10))}\n{row['bytes'] / 1000:,.0f} kB\n{row['ms']:.2f} ms"
+        axes.annotate(label, top, xytext=(0, 3), textcoords="offset points", ha="center", fontsize="small")
     axes.set_xlabel("ms per sketch, one thread")
     axes.set_ylabel("% of held-back sketches guessed")
     axes.set_xscale("log")
-    axes.margins(0.25)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
+    axes.margins(0.15, 0.35)
     axes.spines[["top", "right"]].set_visible(False)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
