@@ -29,6 +29,7 @@ from benchmarks.photographs import CONDITIONS, PENS, Scene, take_photograph
 from benchmarks.record import best_of, write_results
 from dabnet import _native
 from dabnet.errors import InputError
+from dabnet.packed import find_model
 from dabnet.runtime.recognizer import Recognizer
 from dabnet.sketches.files import SUFFIXES
 from dabnet.sketches.images import sketch_from_bytes, sketch_from_picture
@@ -204,9 +205,12 @@ def main() -> None:
     sheet = draw_contact_sheet(show_conditions(recognizer, arguments.conditions))
     arguments.sheet.parent.mkdir(parents=True, exist_ok=True)
     sheet.quantize(64).save(arguments.sheet, optimize=True)
+    model = f"{find_model('default').stem} at {recognizer.session.input_size[1]} pixels"
     settings = {"drawings": len(drawings), "seed": arguments.seed, "data": [path.name for path in arguments.data]}
     stay = {condition: {pen: right[condition, pen] for pen in PENS} for condition in arguments.conditions}
-    path = write_results("photos", {**settings, "stay right": stay, "milliseconds for 12 megapixels": times})
+    path = write_results(
+        "photos", {"model": model, **settings, "stay right": stay, "milliseconds for 12 megapixels": times}
+    )
     console.print(f"Written to {path.relative_to(path.parents[2])} and {arguments.sheet}")
 
 

@@ -90,15 +90,25 @@ def engines() -> str:
     )
 
 
-def engines_short() -> str:
-    """Return the first row of each machine's table."""
+def peers() -> str:
+    """Return the README's figures beside other engines: the first row of each machine's table, and the browser's."""
     rows = [
         [machine.rpartition(" with ")[2], *_times(read_results(name)["races"][0], instructions)]
         for machine, (name, instructions) in ENGINES.items()
     ]
+    run = read_results("browser")
+    times = run["hosts"]["Chromium"]
+    ours, theirs = (
+        f"{times['sketch_ms'][name]['least']:.2f} ms per sketch, {times['start_ms'][name]['least'] / 1000:.2f} s to "
+        f"the first answer and {run['bytes'][name]['gzip'] / 1e6:.2f} MB to download"
+        for name in ("dabnet", "onnxruntime-web")
+    )
     return (
         "Milliseconds for one sketch of 224x224 pixels, ResNet-18 with one bit per weight and activation beside its "
-        f"real-valued twin, on one thread of an AMD EPYC:\n\n{table(['', *COLUMNS.values()], rows)}"
+        "real-valued twin, on one thread of an AMD EPYC ([more engines, networks and threads](docs/engines.md), [how "
+        f"the kernels get there](docs/kernels.md)):\n\n{table(['', *COLUMNS.values()], rows)}\n\n"
+        f"In Chromium, `{run['model']}` with its page takes {ours}; onnxruntime-web {run['onnxruntime-web']} with the "
+        f"fp32 twin takes {theirs} ([in the browser](docs/browser.md))."
     )
 
 
@@ -162,6 +172,26 @@ def browser() -> str:
     return f"{table(heading, rows)}\n\n`python -m benchmarks.browser`, {run['date']}."
 
 
+def dial_short() -> str:
+    """Return the picture of what each kind of activation costs, with the differences as a sentence."""
+    run = read_results("dial")
+    told = ", ".join(
+        f"{each['of']} against {each['against']} {each['points']:+.1f} ± {each['interval']:.1f}"
+        for each in run["differences"]
+    )
+    return (
+        "![Accuracy against time and bytes, from real weights to one bit per weight and activation]"
+        "(docs/images/dial.png)\n\n"
+        "One bit per weight leaves a choice of activations ([accuracy or speed](docs/activations.md)). A small "
+        f"ResNet-18, judged by {run['sketches']:,} held-back sketches of TU-Berlin, in points: {told}."
+    )
+
+
+def short() -> str:
+    """Return what the README tells: of activations, and of other engines."""
+    return f"{dial_short()}\n\n{peers()}"
+
+
 def table2() -> str:
     """Return the paper's Table 2, here and there."""
     runs = json.loads((ROOT / "docs" / "results" / "paper" / "table2.json").read_text())["runs"]
@@ -204,7 +234,7 @@ def photographs() -> str:
         [condition, *(f"{found[pen]['before']} → **{found[pen]['now']}**" for pen in pens)]
         for condition, found in run["stay right"].items()
     ]
-    return table([f"of {run['drawings']} that are right as strokes", *pens], rows)
+    return table([f"of {run['drawings']} that {run['model']} names as strokes", *pens], rows)
 
 
 def recipes() -> str:
@@ -216,8 +246,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
     "dial": dial,
     "engines": engines,
-    "engines-short": engines_short,
     "models": models,
+    "short": short,
     "photographs": photographs,
     "recipes": recipes,
     "runs": runs,

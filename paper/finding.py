@@ -68,7 +68,10 @@ class Finding:
 
 
 def keep(finding: Finding, command: str, folder: Path) -> dict[str, Any]:
-    """Write NAME.json, and NAME.md and NAME.png where there is something to read or see; give what the JSON holds."""
+    """Write NAME.json, and NAME.md and NAME.png where there is something to read or see; return what the JSON holds.
+
+    Where all figures are those that are there already, they keep their date and version.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -81,7 +84,13 @@ def keep(finding: Finding, command: str, folder: Path) -> dict[str, Any]:
         "dabnet": dabnet.__version__,
     }
     record = {**origin, **finding.figures}
-    write_beside(folder / f"{finding.name}.json", (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
+    path = folder / f"{finding.name}.json"
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        same = {key: before.get(key) for key in ("date", "dabnet")}
+        if {**record, **same} == before:  # what was found again was found then
+            origin, record = {**origin, **same}, before
+    write_beside(path, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
     if finding.tables:
         write_beside(folder / f"{finding.name}.md", _to_markdown(finding, origin).encode())
     if finding.picture is not None:

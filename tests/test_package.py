@@ -95,5 +95,5 @@ def test_the_readmes_commands_exist() -> None:
     readme = (ROOT / "README.md").read_text()
     makefile = (ROOT / "Makefile").read_text()
     for target in ("demo", "test"):
-        assert f"make {target}\n" in readme
+        assert f"\nmake {target} " in readme
         assert f"\n{target}:" in makefile

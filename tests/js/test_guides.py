@@ -33,4 +33,5 @@ def test_a_guides_javascript_runs(block: Block, built: Path, tmp_path: Path) -> 
     (tmp_path / "guide.mjs").write_text(f'import "./fetch.mjs";\n{said}\n{TELL}')
     lines = run("node", "guide.mjs", folder=tmp_path).splitlines()
     assert len(lines) == 3
+    assert lines[0].startswith("envelope ")
     assert all(0 <= float(line.rpartition(" ")[2]) <= 1 for line in lines)

@@ -95,8 +95,8 @@ def test_the_readmes_program_for_node_runs(installed: Path) -> None:
     programs = re.findall(r"```js\n(.*?)```", (ROOT / "js" / "README.md").read_text(), re.DOTALL)
     assert len(programs) == 1
     (installed / "program.mjs").write_text(programs[0])
-    arrow = [[(0, 50), (100, 50)], [(70, 20), (100, 50), (70, 80)]]
-    expected = dabnet.Recognizer.load().recognize(arrow, top=3)
+    envelope = [[(0, 0), (100, 0), (100, 60), (0, 60), (0, 0)], [(0, 0), (50, 40), (100, 0)]]
+    expected = dabnet.Recognizer.load().recognize(envelope, top=3)
     assert run("node", "program.mjs", folder=installed) == "".join(f"{label} {p:.2f}\n" for label, p in expected)
 
 

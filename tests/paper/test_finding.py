@@ -35,6 +35,16 @@ def test_figures_alone_are_kept_as_json_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bare.json"]
 
 
+def test_what_is_found_again_keeps_its_date_and_version(tmp_path: Path) -> None:
+    found = Finding("bare", "Bare", {"size": [23, 0.5]}, [Table("Sizes", ("what",), [("a",)])])
+    record = keep(found, "dabnet paper bare", tmp_path)
+    (tmp_path / "bare.json").write_text(json.dumps({**record, "date": "2001-02-03", "dabnet": "0.0.1"}))
+    assert keep(found, "dabnet paper bare", tmp_path) == {**record, "date": "2001-02-03", "dabnet": "0.0.1"}
+    assert "2001-02-03" in (tmp_path / "bare.md").read_text()
+    other = keep(Finding("bare", "Bare", {"size": [24, 0.5]}), "dabnet paper bare", tmp_path)
+    assert (other["date"], other["dabnet"]) == (record["date"], record["dabnet"])
+
+
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="choose another folder with -o"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import platform
 from typing import Annotated
 
@@ -26,10 +27,28 @@ def run(arguments: list[str], commands: dict[str, str]) -> None:
         with ended_by_interrupts():
             function = getattr(load(f"dabnet.cli.{name}"), name) if name == asked else _placeholder
         if isinstance(function, typer.Typer):
+            _unwrap_group(function)
             app.add_typer(function, name=name, help=line)
         else:
-            app.command(name, short_help=line)(function)
+            app.command(name, short_help=line, help=_unwrap(function.__doc__))(function)
     app(arguments)
+
+
+def _unwrap(text: str | None) -> str:
+    r"""Return a docstring with each paragraph in one line, for --help to break where the terminal ends.
+
+    >>> _unwrap("Tell it.\n\n    Broken to fit\n    the source.\n")
+    'Tell it.\n\nBroken to fit the source.'
+    """
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text or "").split("\n\n"))
+
+
+def _unwrap_group(group: typer.Typer) -> None:
+    for command in group.registered_commands:
+        command.help = command.help or _unwrap(getattr(command.callback, "__doc__", None))
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _unwrap_group(inner.typer_instance)
 
 
 def _placeholder() -> None:
