@@ -52,11 +52,12 @@ def two_nodes() -> Iterator[Nodes]:
 
 
 def main() -> None:
-    from ray.cluster_utils import Cluster
-
     folder = tempfile.mkdtemp(prefix="dabnet-ray-", dir="/tmp")  # sockets' names must be short
-    options = {"node_ip_address": ADDRESS, "num_cpus": 1, "object_store_memory": OBJECT_STORE, "temp_dir": folder}
+    os.environ["RAY_TMPDIR"] = folder  # an argument would not do: Ray would still want the folder of an earlier cluster
+    options = {"node_ip_address": ADDRESS, "num_cpus": 1, "object_store_memory": OBJECT_STORE}
     try:
+        from ray.cluster_utils import Cluster
+
         cluster = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
         nodes = [cluster.head_node, cluster.add_node(**options)]
         raylets = [node.all_processes["raylet"][0].process.pid for node in nodes]
