@@ -73,6 +73,10 @@ class Run(NamedTuple):
         drawings = self.summary["drawings"]
         return Rate(drawings / self.seconds / workers, drawings / self.processor_seconds)
 
+    def figures(self) -> dict[str, Any]:
+        """Return what is kept of it."""
+        return {name: value for name, value in self._asdict().items() if name != "summary"}
+
 
 def read_drawings(data: Path | None) -> list[Any]:
     """Return the drawings of a prepared set, or some made by a program, in Quick, Draw!'s form."""
@@ -225,7 +229,7 @@ def compare_rates(drawings: list[Any], path: Path, counts: list[int], console: C
             cells = [(f"{each:,.0f}", f"{each / other:.0%}") for each, other in zip(rate, bare, strict=True)]
             table.add_row(str(workers), name, *cells[0], *cells[1])
         figures["rates"][workers] = {name: rate._asdict() for name, rate in rates.items()}
-        figures["runs"][workers] = {name: run._replace(summary={})._asdict() for name, run in runs.items()}
+        figures["runs"][workers] = {name: run.figures() for name, run in runs.items()}
     console.print(table)
     return figures
 
