@@ -37,7 +37,7 @@ test-js: $(VENV)/ready node  ## test the core in WebAssembly and the npm package
 test-scale: $(VENV)/ready  ## recognize a million drawings on Ray, and some on Spark and Dask, all on this machine; DATA=prepared.parquet
 	scripts/system-packages scale
 	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[distributed]' pyspark 'dask[dataframe]'
-	DABNET_SCALE=1 DABNET_SCALE_DATA=$(DATA) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rA tests/scale
+	DABNET_SCALE=1 DABNET_SCALE_DATA=$(DATA) OMP_NUM_THREADS=1 scripts/loopback-only $(BIN)/python -m pytest -rA --durations=20 tests/scale
 
 npm: $(VENV)/ready node wasm  ## lay the npm package out in build/js, and pack it into dist/
 	$(BIN)/python -m js.pack

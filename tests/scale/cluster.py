@@ -40,7 +40,8 @@ class Nodes(NamedTuple):
 def two_nodes() -> Iterator[Nodes]:
     """Run a Ray cluster of two nodes with a core each, until this ends."""
     command = [sys.executable, "-m", "tests.scale.cluster"]
-    environment = {**os.environ, **LOCAL_ONLY}
+    # Left to itself, Ray makes its workers give way to all other work, which bare loops do not.
+    environment = {**os.environ, **LOCAL_ONLY, "RAY_worker_niceness": "0"}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -52,11 +53,12 @@ def two_nodes() -> Iterator[Nodes]:
 
 
 def main() -> None:
-    from ray.cluster_utils import Cluster
-
     folder = tempfile.mkdtemp(prefix="dabnet-ray-", dir="/tmp")  # sockets' names must be short
-    options = {"node_ip_address": ADDRESS, "num_cpus": 1, "object_store_memory": OBJECT_STORE, "temp_dir": folder}
+    os.environ["RAY_TMPDIR"] = folder  # an argument would not do: Ray would still want the folder of an earlier cluster
+    options = {"node_ip_address": ADDRESS, "num_cpus": 1, "object_store_memory": OBJECT_STORE}
     try:
+        from ray.cluster_utils import Cluster
+
         cluster = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
         nodes = [cluster.head_node, cluster.add_node(**options)]
         raylets = [node.all_processes["raylet"][0].process.pid for node in nodes]
