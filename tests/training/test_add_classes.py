@@ -88,6 +88,8 @@ def test_a_class_is_added_and_a_known_one_gets_better_by_the_command(drawings: P
     old, grown = read_model("tuberlin"), read_model(folder / "model.safetensors")
     assert grown.labels == (*old.labels, "spiral")
     assert grown.raster == old.raster
+    assert (grown.temperature, grown.views_temperature) == (old.temperature, old.views_temperature)
+    assert (folder / "model.safetensors").stat().st_size < find_model("tuberlin").stat().st_size + 2000
     before, after = read_head(old), read_head(grown)
     kept = [number for number, label in enumerate(old.labels) if label != "cat"]
     assert torch.equal(after[0][kept], before[0][kept])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dabnet.packed.model import Model
-    from dabnet.packed.nodes import Node
 
 RealWeights = Literal["float32", "int8"]
 REAL_WEIGHTS: tuple[RealWeights, ...] = ("float32", "int8")
@@ -29,7 +28,13 @@ LARGEST = 127
 def store_real_weights(model: Model, how: RealWeights) -> Model:
     """Return a model whose real weights are stored in 32 bits, as they are, or rounded to 8."""
     check_choice("way to store real weights", how, REAL_WEIGHTS)
-    return model if how == "float32" else replace(model, nodes=tuple(map(_round_node, model.nodes)))
+    return (
+        model
+        if how == "float32"
+        else replace(
+            model, nodes=tuple(round_weights(node) if isinstance(node, Conv) else node for node in model.nodes)
+        )
+    )
 
 
 def round_filters(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -45,8 +50,9 @@ def round_filters(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArra
     return np.clip(np.rint(weight / per_filter), -LARGEST, LARGEST).astype(np.int8), scale
 
 
-def _round_node(node: Node) -> Node:
-    if not isinstance(node, Conv) or node.weight is None:
+def round_weights(node: Conv) -> Conv:
+    """Return a convolution whose weights have 8 bits, unless they are binary or have them already."""
+    if node.weight is None:
         return node
     int8, scale = round_filters(node.weight)
     return replace(node, weight=None, int8=int8, scale=scale)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from dabnet.errors import InputError
+from dabnet.packed.int8 import round_weights
 from dabnet.packed.model import Model
 from dabnet.packed.nodes import Conv
 from dabnet.runtime import Session
@@ -162,16 +163,24 @@ def read_head(model: Model) -> tuple[Tensor, Tensor]:
 
 
 def replace_head(model: Model, weight: Tensor, bias: Tensor, labels: Sequence[str]) -> Model:
-    """Return a model with another last layer."""
-    value = find_features(model)
+    """Return a model with another last layer, of as many bits per weight as the former."""
+    value, last = find_features(model), model.nodes[-1]
     head = Conv(
         inputs=(value,),
-        name=model.nodes[-1].name,
+        name=last.name,
         filters=len(weight),
         weight=weight[:, None, None].float().numpy(),
         bias=bias.float().numpy(),
     )
-    return Model(model.input_size, (*model.nodes[:value], head), tuple(labels), model.raster, model.temperature)
+    if isinstance(last, Conv) and last.int8 is not None:
+        assert head.weight is not None
+        same = np.flatnonzero((head.weight[: last.filters] == last.real_weight()).all(axis=(1, 2, 3)))
+        head = round_weights(head)
+        assert head.int8 is not None
+        assert head.scale is not None
+        assert last.scale is not None
+        head.int8[same], head.scale[same] = last.int8[same], last.scale[same]  # rows that were not learnt stay exactly
+    return replace(model, nodes=(*model.nodes[:value], head), labels=tuple(labels))
 
 
 def extend_features(
