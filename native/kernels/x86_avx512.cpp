@@ -16,6 +16,8 @@
 namespace dabnet {
 namespace {
 
+constexpr std::size_t kSums = 8;  // of a triple of real numbers
+
 // These also ask whether the system saves the wide registers.
 bool runs_here() { return x86_has_avx512(); }
 
@@ -342,13 +344,36 @@ void count_conv(const CountConvJob& job) {
     n > 16 ? count_conv_tiles<4, 4>(job, n) : count_conv_tiles<7, 2>(job, n);
 }
 
-// The sums of `Positions` positions and 64 filters: a table has four sums and their opposites, and `vpermps` picks one
-// for each of 16 filters.
+// The sums of 4 triples at a time, and their opposites.
+void make_sums(const float* channels, std::size_t count, float* out) {
+    const __m512i x = _mm512_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3, 6, 6, 6, 6, 9, 9, 9, 9), one = _mm512_set1_epi32(1);
+    const __m512i y = _mm512_add_epi32(x, one), z = _mm512_add_epi32(y, one);
+    const __m512i twice = _mm512_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7);
+    const __m512 minus = _mm512_set1_ps(-0.0f);
+    const __m512 minus_y = _mm512_maskz_mov_ps(0xaaaa, minus), minus_z = _mm512_maskz_mov_ps(0xcccc, minus),
+                 opposite = _mm512_maskz_mov_ps(0xf0f0, minus);
+    for (std::size_t i = 0; i < count; i += 12, out += 32) {
+        const __m512 some = _mm512_maskz_loadu_ps(first_of(count - i), channels + i);
+        const __m512 sum =
+            _mm512_add_ps(_mm512_permutexvar_ps(x, some), _mm512_xor_ps(_mm512_permutexvar_ps(y, some), minus_y));
+        const __m512 sums = _mm512_add_ps(sum, _mm512_xor_ps(_mm512_permutexvar_ps(z, some), minus_z));
+        const __m512 upper = _mm512_shuffle_f32x4(sums, sums, 0xee);
+        const std::size_t numbers = (count - i + 2) / 3 * 8;
+        _mm512_mask_storeu_ps(out, first_of(numbers), _mm512_xor_ps(_mm512_permutexvar_ps(twice, sums), opposite));
+        if (numbers <= 16) return;
+        _mm512_mask_storeu_ps(out + 16, first_of(numbers - 16),
+                              _mm512_xor_ps(_mm512_permutexvar_ps(twice, upper), opposite));
+    }
+}
+
+// The sums of `Positions` positions and 16 * `Sixteens` filters: `vpermps` picks one of a triple's sums and their
+// opposites for each of 16 filters. Every second position adds by multiply-adds with 1, which come to the same numbers:
+// they keep other units of the processor busy than additions do.
 template <int Positions, int Sixteens>
 inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, std::size_t position,
                                                          __m512 (*total)[4]) {
-    const __m512i opposite =
-        _mm512_setr_epi32(0, 0, 0, 0, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512 one = _mm512_set1_ps(1);
+    asm("" : "+v"(one));  // or the compiler would make additions of them
     const std::size_t block = job.run_count * job.run_length * 16;
     const std::uint8_t* patterns = job.patterns;
 #pragma GCC unroll 8
@@ -380,12 +405,12 @@ inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, 
                 }
 #pragma GCC unroll 8
                 for (int p = 0; p < Positions; ++p) {
-                    const __m512i four =
-                        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps[p] + 4 * triple)));
-                    const __m512 sums = _mm512_castsi512_ps(pinned(_mm512_xor_si512(four, opposite)));
+                    const __m512 sums = _mm512_castps256_ps512(_mm256_loadu_ps(taps[p] + kSums * triple));
 #pragma GCC unroll 4
                     for (int i = 0; i < Sixteens; ++i) {
-                        part[p][i] = _mm512_add_ps(part[p][i], _mm512_permutexvar_ps(which[i], sums));
+                        const __m512 sum = _mm512_permutexvar_ps(which[i], sums);
+                        part[p][i] =
+                            p % 2 == 0 ? _mm512_add_ps(part[p][i], sum) : _mm512_fmadd_ps(sum, one, part[p][i]);
                     }
                 }
             }
@@ -404,10 +429,13 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
     sum_conv_tile<Positions, Sixteens>(job, position, total);
     for (int p = 0; p < Positions; ++p, ++position) {
         const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
-        run_epilogue<AnyEpilogue>(*job.epilogue, position, job.first_filter, n,
-                                  [&](std::size_t i) __attribute__((always_inline)) {
-                                      return scaled(job, job.first_filter + i, total[p][i / 16], sum);
-                                  });
+        alignas(64) float values[16 * Sixteens];
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) {
+            const std::size_t first = 16 * static_cast<std::size_t>(i);
+            _mm512_store_ps(values + first, scaled(job, job.first_filter + first, total[p][i], sum));
+        }
+        float_epilogue(*job.epilogue, position, job.first_filter, n, values);
     }
 }
 
@@ -614,19 +642,55 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
     }
 }
 
+// At `Positions` positions from number `p` of the job's on, for n <= 16 * `Sixteens` filters from `first` on.
+template <int Positions, int Sixteens>
+void depthwise_conv_tile(const DepthwiseConvJob& job, std::size_t p, std::size_t first, std::size_t n) {
+    __m512 sums[Positions][Sixteens];
+    __mmask16 some[Sixteens];
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < Sixteens; ++i) {
+        some[i] = first_of(n > 16 * i ? n - 16 * i : 0);
+#pragma GCC unroll 8
+        for (int j = 0; j < Positions; ++j) sums[j][i] = _mm512_setzero_ps();
+    }
+    for (std::size_t tap = 0; tap < job.taps; ++tap) {
+        const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+        __m512 weight[Sixteens];
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) weight[i] = _mm512_loadu_ps(weights + 16 * i);
+#pragma GCC unroll 8
+        for (int j = 0; j < Positions; ++j, x += job.step) {
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) {
+                const __m512 numbers = _mm512_maskz_loadu_ps(some[i], x + 16 * i);
+                sums[j][i] = _mm512_add_ps(sums[j][i], _mm512_mul_ps(numbers, weight[i]));
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < Positions; ++j) {
+        alignas(64) float values[16 * Sixteens];
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) {
+            _mm512_store_ps(values + 16 * i, _mm512_add_ps(_mm512_loadu_ps(job.bias + first + 16 * i), sums[j][i]));
+        }
+        float_epilogue(*job.epilogue, job.first_position + p + static_cast<std::size_t>(j), first, n, values);
+    }
+}
+
+template <int Positions, int Sixteens>
+void depthwise_conv_tiles(const DepthwiseConvJob& job, std::size_t first, std::size_t n) {
+    std::size_t p = 0;
+    for (; p + Positions <= job.positions; p += Positions) {
+        depthwise_conv_tile<Positions, Sixteens>(job, p, first, n);
+    }
+    for (; p < job.positions; ++p) depthwise_conv_tile<1, Sixteens>(job, p, first, n);
+}
+
 void depthwise_conv(const DepthwiseConvJob& job) {
     for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
         const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
-        run_epilogue<AnyEpilogue>(
-            *job.epilogue, job.position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
-                const __mmask16 some = first_of(n - i);
-                __m512 sum = _mm512_setzero_ps();
-                for (std::size_t tap = 0; tap < job.taps; ++tap) {
-                    const __m512 x = _mm512_maskz_loadu_ps(some, job.x[tap] + first + i);
-                    sum = _mm512_add_ps(sum, _mm512_mul_ps(x, _mm512_loadu_ps(job.weights[tap] + first + i)));
-                }
-                return _mm512_add_ps(_mm512_loadu_ps(job.bias + first + i), sum);
-            });
+        n > 32 ? depthwise_conv_tiles<4, 4>(job, first, n) : depthwise_conv_tiles<4, 2>(job, first, n);
     }
 }
 
@@ -635,10 +699,10 @@ void depthwise_conv(const DepthwiseConvJob& job) {
 extern const Kernels kAvx512Kernels{"x86_avx512",    runs_here,      avx2::count_differences,
                                     avx2::sum_signs, float_conv,     float_epilogue,
                                     nullptr,         nullptr,        nullptr,
-                                    avx2::make_sums, sum_conv,       nullptr,
+                                    make_sums,       sum_conv,       nullptr,
                                     subset_conv,     float_max,      avx2::spread_signs,
                                     avx2::byte_conv, depthwise_conv, count_conv,
-                                    make_wide_sums};
+                                    make_wide_sums,  kSums};
 
 }  // namespace dabnet
 

@@ -41,27 +41,41 @@ class DepthwiseConv : public Layer {
 
     void run(const Job& job) const override {
         const auto& [height, width] = convolution_.window;
-        const auto* x = job.input<float>();
         const Epilogue epilogue = epilogue_.bind(job);
-        const float *taps[kMostTaps], *weights[kMostTaps];
-        DepthwiseConvJob conv{taps, weights, 0, bias_.data(), job.from * width.positions, &epilogue};
+        const float *x[kMostTaps], *weights[kMostTaps];
+        DepthwiseConvJob conv{x, weights, 0, width.stride * convolution_.input.channels, bias_.data(), 0, 0, &epilogue};
+        const std::uint64_t position_work = (convolution_.taps() + 1) * length_ / 8;
+        const std::size_t at_once = units_at_once(position_work);
         for (std::size_t row = job.from; row < job.to; ++row) {
-            for (std::size_t column = 0; column < width.positions; ++column, ++conv.position) {
-                conv.taps = 0;
-                for (std::size_t i = height.first(row); i < height.end(row); ++i) {
-                    const float* line = x + height.at(row, i) * convolution_.input.width * convolution_.input.channels;
-                    for (std::size_t j = width.first(column); j < width.end(column); ++j) {
-                        taps[conv.taps] = line + width.at(column, j) * convolution_.input.channels;
-                        weights[conv.taps++] = weights_.data() + (i * width.kernel + j) * length_;
-                    }
+            for (std::size_t column = 0, end; column < width.positions; column = end) {
+                for (end = column + 1; end < std::min(column + at_once, width.positions); ++end) {
+                    if (width.first(end) != width.first(column) || width.end(end) != width.end(column)) break;
                 }
-                if (job.is_stopped((conv.taps + 1) * length_ / 8)) return;
+                if (job.is_stopped((end - column) * position_work)) return;
+                conv.taps = find_taps(job.input<float>(), row, column, x, weights);
+                conv.first_position = row * width.positions + column;
+                conv.positions = end - column;
                 depthwise_conv_(conv);
             }
         }
     }
 
    private:
+    // Lists the taps of a position that lie on the map. Returns how many there are.
+    std::size_t find_taps(const float* input, std::size_t row, std::size_t column, const float** x,
+                          const float** weights) const {
+        const auto& [height, width] = convolution_.window;
+        std::size_t count = 0;
+        for (std::size_t i = height.first(row); i < height.end(row); ++i) {
+            for (std::size_t j = width.first(column); j < width.end(column); ++j) {
+                const std::size_t position = height.at(row, i) * convolution_.input.width + width.at(column, j);
+                x[count] = input + position * convolution_.input.channels;
+                weights[count++] = weights_.data() + (i * width.kernel + j) * length_;
+            }
+        }
+        return count;
+    }
+
     decltype(Kernels::depthwise_conv) depthwise_conv_;
     Convolution convolution_;     // its arrays are not looked at any more
     std::size_t length_;          // filters, up to a multiple of 64

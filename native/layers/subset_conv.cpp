@@ -93,23 +93,11 @@ class SubsetConv : public Layer {
             return true;
         };
         std::size_t next = 0;
-        if (job.from != 0 || job.to != pieces()) {
-            const auto [first, end] = work_.to_prepare(job);
-            if (first < end && !prepare(job, first, end, scratch, next)) return;
-            return work_.each(job.from, job.to, at_once, convolve);
-        }
-        // All of it: a few rows at a time, whose tables stay at hand.
-        const auto& [height, width] = convolution_.window;
-        for (std::size_t row = 0, end; row < height.positions; row = end) {
-            end = std::min(row + rows_at_once(), height.positions);
-            const std::size_t first_unit = row * width.positions, end_unit = end * width.positions;
-            if (!prepare(job, first_unit, end_unit, scratch, next)) return;
-            for (std::size_t block = 0; block < work_.blocks; ++block) {
-                for (std::size_t unit = first_unit; unit < end_unit; unit += at_once) {
-                    if (!convolve(block, unit, std::min(unit + at_once, end_unit))) return;
-                }
-            }
-        }
+        const auto prepare_units = [&](std::size_t first, std::size_t end) {
+            return prepare(job, first, end, scratch, next);
+        };
+        run_spread_out(job, work_, convolution_.window, planes() * map_.columns * map_.per_position * row_bytes(),
+                       at_once, prepare_units, convolve);
     }
 
    private:
@@ -191,13 +179,6 @@ class SubsetConv : public Layer {
             for (std::size_t i = 0; i < convolution_.taps(); ++i) ones += bits_at(bits, i, 1) != 0;
             shifts_[filter] = convolution_.input.zero * (2 * ones - taps);
         }
-    }
-
-    // Rows of positions whose tables fill a part of the second cache.
-    std::size_t rows_at_once() const {
-        constexpr std::size_t kBytes = std::size_t{1} << 18;
-        const std::size_t row = planes() * map_.columns * map_.per_position * row_bytes();
-        return std::max<std::size_t>(kBytes / row / convolution_.window.height.stride, 1);
     }
 
     // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run

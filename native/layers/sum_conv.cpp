@@ -26,7 +26,7 @@ class SumConv : public Layer {
         : kernels_(kernels),
           convolution_(convolution),
           triples_(count_triples(convolution)),
-          map_(convolution.window, 4 * triples_),
+          map_(convolution.window, kernels.sums_per_triple * triples_),
           work_{(convolution.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(convolution.window.positions()),
                 kPiece},
           patterns_(work_.blocks * patterns_per_block()),
@@ -61,14 +61,13 @@ class SumConv : public Layer {
     void run(const Job& job) const override {
         Carver carver(job.scratch);
         const Scratch scratch = carve(carver);
-        if (!prepare(job, scratch)) return;
         const Epilogue epilogue = epilogue_.bind(job);
         SumConvJob sum{};
         sum.input = scratch.map;
         sum.starts = starts_.data();
         sum.runs = map_.runs.data();
         sum.run_count = map_.runs.size();
-        sum.run_length = map_.run_length / 4;
+        sum.run_length = map_.run_length / kernels_.sums_per_triple;
         sum.scale = scale_.data();
         sum.offset = data_or_null(offset_);
         sum.bias = data_or_null(bias_);
@@ -76,7 +75,11 @@ class SumConv : public Layer {
         sum.epilogue = &epilogue;
         const std::uint64_t unit_work = patterns_per_block();
         const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
-        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+        std::size_t next = 0;
+        const auto prepare_units = [&](std::size_t first, std::size_t end) {
+            return prepare(job, first, end, scratch, next);
+        };
+        const auto convolve = [&](std::size_t block, std::size_t from, std::size_t to) {
             if (job.is_stopped((to - from) * unit_work)) return false;
             sum.first_position = from;
             sum.positions = to - from;
@@ -84,7 +87,9 @@ class SumConv : public Layer {
             sum.first_filter = block * kBlock;
             kernels_.sum_conv(sum);
             return true;
-        });
+        };
+        run_spread_out(job, work_, convolution_.window, map_.columns * map_.per_position * sizeof(float), at_once,
+                       prepare_units, convolve);
     }
 
    private:
@@ -103,15 +108,16 @@ class SumConv : public Layer {
         return static_cast<std::size_t>(convolution_.window.taps()) * triples_ * kBlock;
     }
 
-    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
-    bool prepare(const Job& job, const Scratch& scratch) const {
-        const auto [first, end] = work_.to_prepare(job);
-        if (first >= end) return true;
+    // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run
+    // has to end.
+    bool prepare(const Job& job, std::size_t first, std::size_t end, const Scratch& scratch, std::size_t& next) const {
         const auto& [height, width] = convolution_.window;
         const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
         const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
+            if (height.dilation == 1 && row < next) return true;
             if (job.is_stopped(map_.columns * map_.per_position)) return false;
             make_row(job.input<float>(), row, scratch);
+            next = row + 1;
             return true;
         });
         if (!goes_on) return false;
@@ -150,20 +156,32 @@ class SumConv : public Layer {
         const auto& [height, width] = convolution_.window;
         const Shape& input = convolution_.input;
         const bool is_row_inside = row >= height.before && row - height.before < input.height;
+        float* line = scratch.map + row * map_.columns * map_.per_position;
         for (std::size_t column = 0; column < map_.columns; ++column) {
-            const std::size_t at = row * map_.columns + column;
-            float* sums = scratch.map + at * map_.per_position;
-            scratch.position_sums[at] = 0;
+            float* sums = line + column * map_.per_position;
             if (is_row_inside && column >= width.before && column - width.before < input.width) {
                 const std::size_t position = (row - height.before) * input.width + (column - width.before);
                 kernels_.make_sums(x + position * input.channels, input.channels, sums);
-                for (std::size_t triple = 0; triple < triples_ && !offset_.empty(); ++triple) {
-                    scratch.position_sums[at] += sums[4 * triple];
-                }
             } else {
                 std::fill(sums, sums + map_.per_position, 0.0f);
             }
         }
+        if (offset_.empty()) return;
+        float* position_sums = scratch.position_sums + row * map_.columns;
+        std::size_t column = 0;
+        for (; column + 4 <= map_.columns; column += 4) add_triples<4>(line, column, position_sums);
+        for (; column < map_.columns; ++column) add_triples<1>(line, column, position_sums);
+    }
+
+    // Sums what is first of each triple, x + y + z, of a few columns at a time: an addition has to wait for the one
+    // before it.
+    template <std::size_t Columns>
+    void add_triples(const float* line, std::size_t column, float* position_sums) const {
+        float sums[Columns] = {};
+        for (std::size_t i = 0; i < map_.per_position; i += kernels_.sums_per_triple) {
+            for (std::size_t j = 0; j < Columns; ++j) sums[j] += line[(column + j) * map_.per_position + i];
+        }
+        std::copy(sums, sums + Columns, position_sums + column);
     }
 
     const Kernels& kernels_;
@@ -180,7 +198,7 @@ class SumConv : public Layer {
 }  // namespace
 
 bool has_sum_conv(const Convolution& convolution) {
-    return convolution.groups == 1 && convolution.window.extent() <= UINT32_MAX / (2 * convolution.input.channels + 8);
+    return convolution.groups == 1 && convolution.window.extent() <= UINT32_MAX / (3 * convolution.input.channels + 8);
 }
 
 std::unique_ptr<Layer> make_sum_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue) {
