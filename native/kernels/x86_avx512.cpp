@@ -169,13 +169,16 @@ void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t f
     });
 }
 
+// What mostly becomes of real numbers.
+using OnlyReal = FixedEpilogue<0, 0, false, true, false>;
+bool makes_only_real(const Epilogue& epilogue) {
+    return epilogue.signs_count == 0 && epilogue.added == nullptr && epilogue.before.shift == nullptr &&
+           epilogue.after.shift == nullptr && epilogue.quantized_count == 0;
+}
+
 void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
-    if (job.signs_count == 0 && job.added == nullptr && !has_affines && job.quantized_count == 0) {
-        epilogue_of_values<FixedEpilogue<0, 0, false, true, false>>(job, position, first, n, values);
-    } else {
-        epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
-    }
+    makes_only_real(job) ? epilogue_of_values<OnlyReal>(job, position, first, n, values)
+                         : epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
 }
 
 // scale (s . x) + offset sum(x) + bias of 16 filters from `filter` on, each step rounded.
@@ -348,27 +351,35 @@ void count_conv(const CountConvJob& job) {
 void make_sums(const float* channels, std::size_t count, float* out) {
     const __m512i x = _mm512_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3, 6, 6, 6, 6, 9, 9, 9, 9), one = _mm512_set1_epi32(1);
     const __m512i y = _mm512_add_epi32(x, one), z = _mm512_add_epi32(y, one);
-    const __m512i twice = _mm512_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7);
+    const __m512i first_two = _mm512_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7);
+    const __m512i last_two = _mm512_add_epi32(first_two, _mm512_set1_epi32(8));
     const __m512 minus = _mm512_set1_ps(-0.0f);
     const __m512 minus_y = _mm512_maskz_mov_ps(0xaaaa, minus), minus_z = _mm512_maskz_mov_ps(0xcccc, minus),
                  opposite = _mm512_maskz_mov_ps(0xf0f0, minus);
-    for (std::size_t i = 0; i < count; i += 12, out += 32) {
-        const __m512 some = _mm512_maskz_loadu_ps(first_of(count - i), channels + i);
+    for (; count != 0; channels += 12, out += 32) {
+        const bool is_whole = count >= 12;
+        const __m512 some = _mm512_maskz_loadu_ps(is_whole ? 0xfff : first_of(count), channels);
         const __m512 sum =
             _mm512_add_ps(_mm512_permutexvar_ps(x, some), _mm512_xor_ps(_mm512_permutexvar_ps(y, some), minus_y));
         const __m512 sums = _mm512_add_ps(sum, _mm512_xor_ps(_mm512_permutexvar_ps(z, some), minus_z));
-        const __m512 upper = _mm512_shuffle_f32x4(sums, sums, 0xee);
-        const std::size_t numbers = (count - i + 2) / 3 * 8;
-        _mm512_mask_storeu_ps(out, first_of(numbers), _mm512_xor_ps(_mm512_permutexvar_ps(twice, sums), opposite));
-        if (numbers <= 16) return;
-        _mm512_mask_storeu_ps(out + 16, first_of(numbers - 16),
-                              _mm512_xor_ps(_mm512_permutexvar_ps(twice, upper), opposite));
+        const __m512 lower = _mm512_xor_ps(_mm512_permutexvar_ps(first_two, sums), opposite);
+        const __m512 upper = _mm512_xor_ps(_mm512_permutexvar_ps(last_two, sums), opposite);
+        if (is_whole) {
+            _mm512_storeu_ps(out, lower);
+            _mm512_storeu_ps(out + 16, upper);
+            count -= 12;
+            continue;
+        }
+        const std::size_t numbers = (count + 2) / 3 * 8;
+        _mm512_mask_storeu_ps(out, first_of(numbers), lower);
+        if (numbers > 16) _mm512_mask_storeu_ps(out + 16, first_of(numbers - 16), upper);
+        return;
     }
 }
 
 // The sums of `Positions` positions and 16 * `Sixteens` filters: `vpermps` picks one of a triple's sums and their
-// opposites for each of 16 filters. Every second position adds by multiply-adds with 1, which come to the same numbers:
-// they keep other units of the processor busy than additions do.
+// opposites for each of 16 filters. Every second sum is added by a multiply-add with 1, which comes to the same number:
+// that keeps other units of the processor busy than additions do.
 template <int Positions, int Sixteens>
 inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, std::size_t position,
                                                          __m512 (*total)[4]) {
@@ -410,7 +421,7 @@ inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, 
                     for (int i = 0; i < Sixteens; ++i) {
                         const __m512 sum = _mm512_permutexvar_ps(which[i], sums);
                         part[p][i] =
-                            p % 2 == 0 ? _mm512_add_ps(part[p][i], sum) : _mm512_fmadd_ps(sum, one, part[p][i]);
+                            (p + i) % 2 == 0 ? _mm512_add_ps(part[p][i], sum) : _mm512_fmadd_ps(sum, one, part[p][i]);
                     }
                 }
             }
@@ -423,28 +434,33 @@ inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, 
     }
 }
 
+template <typename Kind>
+void epilogue_of_sums(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals) {
+    const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
+    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+        return scaled(job, job.first_filter + i, totals[i / 16], sum);
+    });
+}
+
+using SumsEpilogue = void (*)(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals);
+
 template <int Positions, int Sixteens>
-void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
-    __m512 total[Positions][4];
-    sum_conv_tile<Positions, Sixteens>(job, position, total);
-    for (int p = 0; p < Positions; ++p, ++position) {
-        const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
-        alignas(64) float values[16 * Sixteens];
-#pragma GCC unroll 4
-        for (int i = 0; i < Sixteens; ++i) {
-            const std::size_t first = 16 * static_cast<std::size_t>(i);
-            _mm512_store_ps(values + first, scaled(job, job.first_filter + first, total[p][i], sum));
-        }
-        float_epilogue(*job.epilogue, position, job.first_filter, n, values);
-    }
+void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n, SumsEpilogue epilogue_at) {
+    __m512 totals[Positions][4];
+    sum_conv_tile<Positions, Sixteens>(job, position, totals);
+    for (std::size_t p = 0; p < Positions; ++p) epilogue_at(job, position + p, n, totals[p]);
 }
 
 template <int Positions, int Sixteens>
 void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
+    const SumsEpilogue epilogue_at =
+        makes_only_real(*job.epilogue) ? epilogue_of_sums<OnlyReal> : epilogue_of_sums<AnyEpilogue>;
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
-    for (; position + Positions <= end; position += Positions) sum_conv_at<Positions, Sixteens>(job, position, n);
-    for (; position < end; ++position) sum_conv_at<1, Sixteens>(job, position, n);
+    for (; position + Positions <= end; position += Positions) {
+        sum_conv_at<Positions, Sixteens>(job, position, n, epilogue_at);
+    }
+    for (; position < end; ++position) sum_conv_at<1, Sixteens>(job, position, n, epilogue_at);
 }
 
 void sum_conv(const SumConvJob& job) {

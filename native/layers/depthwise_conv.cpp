@@ -16,7 +16,8 @@ constexpr std::size_t kMostTaps = 64;  // whose products a convolution of real n
 class DepthwiseConv : public Layer {
    public:
     static std::uint64_t bytes(const Convolution& convolution) {
-        return (convolution.taps() + 1) * ((convolution.filters + kBlock - 1) / kBlock * kBlock) * sizeof(float);
+        return (convolution.taps() + 1) * ((convolution.filters + kBlock - 1) / kBlock * kBlock) * sizeof(float) +
+               convolution.window.width.positions * sizeof(std::size_t);
     }
 
     DepthwiseConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
@@ -32,6 +33,13 @@ class DepthwiseConv : public Layer {
         }
         if (convolution.bias != nullptr)
             std::copy(convolution.bias, convolution.bias + convolution.filters, bias_.begin());
+        const Axis& width = convolution.window.width;
+        for (std::size_t column = 1; column < width.positions; ++column) {
+            if (width.first(column) != width.first(column - 1) || width.end(column) != width.end(column - 1)) {
+                ends_.push_back(column);
+            }
+        }
+        ends_.push_back(width.positions);
     }
 
     std::uint64_t pieces() const override { return convolution_.window.height.positions; }
@@ -47,15 +55,16 @@ class DepthwiseConv : public Layer {
         const std::uint64_t position_work = (convolution_.taps() + 1) * length_ / 8;
         const std::size_t at_once = units_at_once(position_work);
         for (std::size_t row = job.from; row < job.to; ++row) {
-            for (std::size_t column = 0, end; column < width.positions; column = end) {
-                for (end = column + 1; end < std::min(column + at_once, width.positions); ++end) {
-                    if (width.first(end) != width.first(column) || width.end(end) != width.end(column)) break;
-                }
-                if (job.is_stopped((end - column) * position_work)) return;
+            std::size_t column = 0;
+            for (const std::size_t end : ends_) {
                 conv.taps = find_taps(job.input<float>(), row, column, x, weights);
-                conv.first_position = row * width.positions + column;
-                conv.positions = end - column;
-                depthwise_conv_(conv);
+                for (; column < end; column += conv.positions) {
+                    conv.first_position = row * width.positions + column;
+                    conv.positions = std::min(at_once, end - column);
+                    if (job.is_stopped(conv.positions * position_work)) return;
+                    depthwise_conv_(conv);
+                    for (std::size_t tap = 0; tap < conv.taps; ++tap) x[tap] += conv.positions * conv.step;
+                }
             }
         }
     }
@@ -81,6 +90,7 @@ class DepthwiseConv : public Layer {
     std::size_t length_;          // filters, up to a multiple of 64
     std::vector<float> weights_;  // (taps, length)
     std::vector<float> bias_;
+    std::vector<std::size_t> ends_;  // of columns side by side that see the same taps
     EpilogueArrays epilogue_;
 };
 
