@@ -469,45 +469,66 @@ void sum_conv(const SumConvJob& job) {
     n > 16 ? sum_conv_tiles<7, 2>(job, n) : sum_conv_tiles<7, 1>(job, n);
 }
 
-// Which of 16 bytes, the numbers of channels, go into the sums of four tables; a channel goes into the sums of the
-// patterns that have its bit, and elsewhere the index is one that gives 0.
+// A pattern's sum is that of its first two channels, plus that of its last two. Of 64 bytes, this says which one is
+// either: the numbers of 16 channels stand there, then at even bytes the sums of each two; or those of the lower halves
+// of 8 channels, then their sums, then the same of upper halves. A pattern without both channels has no bit in
+// `is_any`.
 struct WideIndices {
-    alignas(64) std::uint8_t of[4][64];  // by channel of each 4
-    constexpr explicit WideIndices(bool has_halves) : of{} {
-        for (int channel = 0; channel < 4; ++channel) {
+    alignas(64) std::uint8_t of[2][64] = {};
+    std::uint64_t is_any[2] = {};
+    constexpr explicit WideIndices(bool has_halves) {
+        for (int two = 0; two < 2; ++two) {
             for (int i = 0; i < 64; ++i) {
-                const int four = has_halves ? i / 32 : i / 16;
-                of[channel][i] = static_cast<std::uint8_t>((i % 16 >> channel & 1) != 0 ? 4 * four + channel : 0x80);
+                const int table = i / 16, pattern = i % 16 >> 2 * two & 3;
+                const int first = (has_halves ? table % 2 * 16 + table / 2 * 4 : table * 4) + 2 * two;
+                const int sums = has_halves ? 8 : 16;
+                of[two][i] = static_cast<std::uint8_t>(first + (pattern == 3 ? sums : pattern == 2 ? 1 : 0));
+                is_any[two] |= std::uint64_t{pattern != 0} << i;
             }
         }
     }
 };
 constexpr WideIndices kWideIndices[] = {WideIndices(false), WideIndices(true)};
 
+inline std::int32_t sum_bytes(const std::uint8_t* bytes, std::size_t count) {
+    __m512i sum = _mm512_setzero_si512();
+    for (std::size_t i = 0; i < count; i += 64) {
+        const __mmask64 some = count - i < 64 ? (__mmask64{1} << (count - i)) - 1 : ~__mmask64{0};
+        const __m512i numbers = _mm512_maskz_loadu_epi8(some, bytes + i);
+        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(numbers, _mm512_setzero_si512()));
+    }
+    return static_cast<std::int32_t>(_mm512_reduce_add_epi64(sum));
+}
+
 // Rows of 64 bytes, of 16 channels, or of the halves of 8.
 template <bool HasHalves>
 void make_wide_sums_of(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, std::uint8_t* tables,
                        std::int32_t* sums) {
     constexpr std::size_t kChannels = HasHalves ? 8 : 16;
-    const auto* indices = reinterpret_cast<const __m512i*>(kWideIndices[HasHalves].of);
-    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
-        __m128i sum = _mm_setzero_si128();
-        for (std::size_t c = 0; c < channels; c += kChannels, tables += 64) {
-            const std::size_t count = channels - c < kChannels ? channels - c : kChannels;
-            const __m128i some = _mm_maskz_loadu_epi8(first_of(count), bytes + c);
-            sum = _mm_add_epi64(sum, _mm_sad_epu8(some, _mm_setzero_si128()));
-            __m512i numbers = _mm512_broadcast_i32x4(some);
-            if (HasHalves) {  // the second and the fourth table are of upper halves
-                numbers = _mm512_mask_srli_epi16(numbers, 0xff00ff00, numbers, 4);
-                numbers = _mm512_and_si512(numbers, _mm512_set1_epi8(15));
-            }
-            const __m512i first = _mm512_add_epi8(_mm512_shuffle_epi8(numbers, indices[0]),  //
-                                                  _mm512_shuffle_epi8(numbers, indices[1]));
-            const __m512i second = _mm512_add_epi8(_mm512_shuffle_epi8(numbers, indices[2]),  //
-                                                   _mm512_shuffle_epi8(numbers, indices[3]));
-            _mm512_store_si512(tables, _mm512_add_epi8(first, second));
+    constexpr const WideIndices& indices = kWideIndices[HasHalves];
+    const __m512i first = _mm512_load_si512(indices.of[0]), second = _mm512_load_si512(indices.of[1]);
+    const auto put = [&](__m128i some, std::uint8_t* table) __attribute__((always_inline)) {
+        __m512i numbers = HasHalves ? _mm512_broadcastq_epi64(some) : _mm512_broadcast_i32x4(some);
+        if (HasHalves) {
+            numbers = _mm512_mask_srli_epi16(numbers, 0x0000ff00, numbers, 4);
+            numbers = _mm512_and_si512(numbers, _mm512_set1_epi8(15));
         }
-        sums[position] = _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 2);
+        numbers =
+            _mm512_mask_add_epi8(numbers, HasHalves ? 0xff00ff00 : 0xffff0000, numbers, _mm512_srli_epi16(numbers, 8));
+        _mm512_store_si512(table, _mm512_add_epi8(_mm512_maskz_permutexvar_epi8(indices.is_any[0], first, numbers),
+                                                  _mm512_maskz_permutexvar_epi8(indices.is_any[1], second, numbers)));
+    };
+    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
+        std::size_t c = 0;
+        for (; c + kChannels <= channels; c += kChannels, tables += 64) {
+            const auto* whole = reinterpret_cast<const __m128i*>(bytes + c);
+            put(HasHalves ? _mm_loadl_epi64(whole) : _mm_loadu_si128(whole), tables);
+        }
+        if (c < channels) {
+            put(_mm_maskz_loadu_epi8(first_of(channels - c), bytes + c), tables);
+            tables += 64;
+        }
+        sums[position] = sum_bytes(bytes, channels);
     }
 }
 
@@ -523,32 +544,24 @@ void make_wide_sums(const std::uint8_t* bytes, std::size_t positions, std::size_
 // are then added to its sum of 32 bits, those of upper halves 16 times.
 template <int Positions, int Sixteens>
 struct SubsetTile {
-    __m512i sums[Positions][Sixteens];
-
-    // The weights start at byte `from` of each row's.
-    inline __attribute__((always_inline)) void run(const SubsetConvJob& job, std::size_t position, std::size_t from) {
-        const __m512i factors = _mm512_set1_epi32(job.has_halves ? 0x10011001 : 0x01010101);
-        const std::uint8_t* weights = job.weights + from;
+    // Adds rows that start at each position's `at`; those of the weights are 256 bytes apart, the sums of positions 4.
+    static inline __attribute__((always_inline)) void run(const std::uint8_t* const* starts, std::size_t rows,
+                                                          const std::uint8_t* weights, __m512i factors, __m512i* sums) {
+        const std::uint8_t* at[Positions];
         __m512i all[Positions][Sixteens];
 #pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
+            at[p] = starts[p];
 #pragma GCC unroll 4
-            for (int i = 0; i < Sixteens; ++i) all[p][i] = _mm512_setzero_si512();
+            for (int i = 0; i < Sixteens; ++i) all[p][i] = sums[4 * p + i];
         }
-        for (std::size_t run = 0; run < job.run_count; ++run) {
-            const std::uint8_t* at[Positions];
-#pragma GCC unroll 8
-            for (int p = 0; p < Positions; ++p) {
-                at[p] = job.tables + 64 * (job.starts[position + static_cast<std::size_t>(p)] + job.runs[run]);
-            }
-            std::size_t row = 0;
-            for (; row + 4 <= job.run_length; row += 4, weights += 4 * 256) add<4>(at, 64 * row, weights, factors, all);
-            for (; row < job.run_length; ++row, weights += 256) add<1>(at, 64 * row, weights, factors, all);
-        }
+        std::size_t row = 0;
+        for (; row + 4 <= rows; row += 4, weights += 4 * 256) add<4>(at, 64 * row, weights, factors, all);
+        for (; row < rows; ++row, weights += 256) add<1>(at, 64 * row, weights, factors, all);
 #pragma GCC unroll 8
         for (int p = 0; p < Positions; ++p) {
 #pragma GCC unroll 4
-            for (int i = 0; i < Sixteens; ++i) sums[p][i] = all[p][i];
+            for (int i = 0; i < Sixteens; ++i) sums[4 * p + i] = all[p][i];
         }
     }
 
@@ -618,15 +631,25 @@ SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
                 : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
 }
 
-// 16 * `Sixteens` filters at a time, `Times` times.
+// 16 * `Sixteens` filters at a time, `Times` times, of so many rows of tables that these stay in the first cache.
 template <int Positions, int Sixteens, int Times>
 void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n, SubsetsEpilogue epilogue_at) {
+    constexpr std::size_t kRows = 96;
+    const __m512i factors = _mm512_set1_epi32(job.has_halves ? 0x10011001 : 0x01010101);
     __m512i sums[Positions][4];
-    SubsetTile<Positions, Sixteens> tile;
-    for (int time = 0; time < Times; ++time) {
-        tile.run(job, position, 64 * Sixteens * time);
-        for (int p = 0; p < Positions; ++p) {
-            for (int i = 0; i < Sixteens; ++i) sums[p][Sixteens * time + i] = tile.sums[p][i];
+    for (auto& four : sums) four[0] = four[1] = four[2] = four[3] = _mm512_setzero_si512();
+    const std::uint8_t* weights = job.weights;
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        for (std::size_t from = 0, rows; from < job.run_length; from += rows, weights += 256 * rows) {
+            rows = job.run_length - from < kRows ? job.run_length - from : kRows;
+            const std::uint8_t* at[Positions];
+            for (std::size_t p = 0; p < Positions; ++p) {
+                at[p] = job.tables + 64 * (job.starts[position + p] + job.runs[run] + from);
+            }
+            for (int time = 0; time < Times; ++time) {
+                SubsetTile<Positions, Sixteens>::run(at, rows, weights + 64 * Sixteens * time, factors,
+                                                     sums[0] + Sixteens * time);
+            }
         }
     }
     for (std::size_t i = 0; i < Positions; ++i) epilogue_at(job, position + i, n, sums[i]);
@@ -646,7 +669,8 @@ void subset_conv_tiles(const SubsetConvJob& job, std::size_t n) {
 
 void subset_conv(const SubsetConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    n > 32 ? subset_conv_tiles<7, 2, 2>(job, n) : subset_conv_tiles<7, 2, 1>(job, n);
+    if (n > 32) return subset_conv_tiles<7, 2, 2>(job, n);
+    n > 16 ? subset_conv_tiles<7, 2, 1>(job, n) : subset_conv_tiles<7, 1, 1>(job, n);
 }
 
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
