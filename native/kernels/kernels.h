@@ -25,6 +25,19 @@ struct FloatConvJob {
     float* sums;
 };
 
+// The same where the terms are known by bits: of each tap, whether its number is not 0. A word of them is a part.
+struct InkConvJob {
+    const std::uint64_t* ink;
+    std::size_t parts;
+    const float* x;              // all numbers of the map
+    std::size_t first;           // where the top left tap stands among them, modulo what a size_t can hold
+    const std::size_t* offsets;  // of each tap from there
+    const float* weights;        // (taps, filters)
+    std::size_t filters;
+    const float* bias;
+    float* sums;
+};
+
 // scale x + shift, each rounded; a scale of null is 1, and without a shift there is no affine at all.
 struct AffineArrays {
     const float* scale;
@@ -269,6 +282,12 @@ struct Kernels {
     // takes wide tables.
     void (*make_wide_sums)(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, bool has_halves,
                            std::uint8_t* tables, std::int32_t* sums) = nullptr;
+
+    // As float_conv; null where that is as fast.
+    void (*ink_conv)(const InkConvJob& job) = nullptr;
+
+    // The largest of `count` bytes, each in a row of `length`.
+    void (*byte_max)(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) = nullptr;
 
     // How many sums of a triple make_sums makes and sum_conv takes: 4, or 8 with their opposites.
     std::size_t sums_per_triple = 4;

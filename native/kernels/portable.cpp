@@ -145,6 +145,13 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
     }
 }
 
+void byte_max(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) {
+    std::memcpy(y, x[0], length);
+    for (std::size_t row = 1; row < count; ++row) {
+        for (std::size_t i = 0; i < length; ++i) y[i] = x[row][i] > y[i] ? x[row][i] : y[i];
+    }
+}
+
 void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
     for (std::size_t c = 0; c < channels; ++c) {
         out[c] = static_cast<std::int8_t>(2 * static_cast<int>(words[c / 64] >> (c % 64) & 1) - 1);
@@ -193,8 +200,9 @@ void depthwise_conv(const DepthwiseConvJob& job) {
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv,    float_epilogue,
-                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,      nullptr,
-                               nullptr,    float_max, spread_signs,      byte_conv, depthwise_conv};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv,     float_epilogue,
+                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,       nullptr,
+                               nullptr,    float_max, spread_signs,      byte_conv, depthwise_conv, nullptr,
+                               nullptr,    nullptr,   byte_max};
 
 }  // namespace dabnet

@@ -808,6 +808,21 @@ void subset_conv_of(const SubsetConvJob& job) {
 
 void subset_conv(const SubsetConvJob& job) { job.plane == 0 ? subset_conv_of<1>(job) : subset_conv_of<2>(job); }
 
+void byte_max(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) {
+    std::size_t i = 0;
+    for (; i + 32 <= length; i += 32) {
+        __m256i most = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x[0] + i));
+        for (std::size_t row = 1; row < count; ++row) {
+            most = _mm256_max_epu8(most, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x[row] + i)));
+        }
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), most);
+    }
+    for (; i < length; ++i) {
+        y[i] = x[0][i];
+        for (std::size_t row = 1; row < count; ++row) y[i] = x[row][i] > y[i] ? x[row][i] : y[i];
+    }
+}
+
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 16 <= channels; c += 16) {
@@ -953,10 +968,10 @@ void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t*
 void byte_conv(const ByteConvJob& job) { dabnet::byte_conv(job); }
 }  // namespace avx2
 
-extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
-                                  float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
-                                  sum_conv,       make_subset_sums, subset_conv,       float_max, spread_signs,
-                                  byte_conv,      depthwise_conv,   count_conv};
+extern const Kernels kAvx2Kernels{
+    "x86_avx2",   runs_here, count_differences, sum_signs,  float_conv,       float_epilogue, spread_bits,
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,   make_subset_sums, subset_conv,    float_max,
+    spread_signs, byte_conv, depthwise_conv,    count_conv, nullptr,          nullptr,        byte_max};
 
 }  // namespace dabnet
 

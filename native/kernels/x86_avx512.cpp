@@ -26,31 +26,46 @@ inline __mmask16 first_of(std::size_t count) {
     return static_cast<__mmask16>(count < 16 ? (1u << count) - 1 : 0xffffu);
 }
 
+// The terms of a part of a sum: visit(x, weights) gets each of them.
+template <typename Visit>
+inline __attribute__((always_inline)) void each_term(const FloatConvJob& job, std::size_t part, Visit visit) {
+    for (std::size_t term = part == 0 ? 0 : job.ends[part - 1]; term < job.ends[part]; ++term) {
+        visit(job.terms[term].x, job.terms[term].weights);
+    }
+}
+template <typename Visit>
+inline __attribute__((always_inline)) void each_term(const InkConvJob& job, std::size_t part, Visit visit) {
+    for (std::uint64_t ink = job.ink[part]; ink != 0; ink &= ink - 1) {
+        const std::size_t tap = 64 * part + static_cast<std::size_t>(__builtin_ctzll(ink));
+        visit(job.x[job.first + job.offsets[tap]], job.weights + tap * job.filters);
+    }
+}
+
 // As the portable one, for 16 * `Sixteens` filters from `first` on, of the last 16 only some; the sums of a part are in
 // registers.
-template <int Sixteens>
-void float_conv_block(const FloatConvJob& job, std::size_t first, __mmask16 last) {
+template <int Sixteens, typename Job>
+void float_conv_block(const Job& job, std::size_t first, __mmask16 last) {
     const auto some = [&](int i) { return i + 1 < Sixteens ? static_cast<__mmask16>(0xffff) : last; };
     __m512 sums[Sixteens];
     for (int i = 0; i < Sixteens; ++i) sums[i] = _mm512_maskz_loadu_ps(some(i), job.bias + first + 16 * i);
-    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
+    for (std::size_t part = 0; part < job.parts; ++part) {
         __m512 inner[Sixteens];
         for (int i = 0; i < Sixteens; ++i) inner[i] = _mm512_setzero_ps();
-        for (; term < job.ends[part]; ++term) {
-            const __m512 x = _mm512_set1_ps(job.terms[term].x);
-            const float* weights = job.terms[term].weights + first;
+        each_term(job, part, [&](float number, const float* weights) __attribute__((always_inline)) {
+            const __m512 x = _mm512_set1_ps(number);
 #pragma GCC unroll 4
             for (int i = 0; i < Sixteens; ++i) {
-                const __m512 weight = _mm512_maskz_loadu_ps(some(i), weights + 16 * i);
+                const __m512 weight = _mm512_maskz_loadu_ps(some(i), weights + first + 16 * i);
                 inner[i] = _mm512_add_ps(inner[i], _mm512_mul_ps(x, weight));
             }
-        }
+        });
         for (int i = 0; i < Sixteens; ++i) sums[i] = _mm512_add_ps(sums[i], inner[i]);
     }
     for (int i = 0; i < Sixteens; ++i) _mm512_mask_storeu_ps(job.sums + first + 16 * i, some(i), sums[i]);
 }
 
-void float_conv(const FloatConvJob& job) {
+template <typename Job>
+void float_conv(const Job& job) {
     std::size_t filter = 0;
     for (; filter + 64 <= job.filters; filter += 64) float_conv_block<4>(job, filter, 0xffff);
     for (; filter + 32 <= job.filters; filter += 32) float_conv_block<2>(job, filter, 0xffff);
@@ -673,6 +688,17 @@ void subset_conv(const SubsetConvJob& job) {
     n > 16 ? subset_conv_tiles<7, 2, 1>(job, n) : subset_conv_tiles<7, 1, 1>(job, n);
 }
 
+void byte_max(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) {
+    for (std::size_t i = 0; i < length; i += 64) {
+        const __mmask64 some = length - i < 64 ? (__mmask64{1} << (length - i)) - 1 : ~__mmask64{0};
+        __m512i most = _mm512_maskz_loadu_epi8(some, x[0] + i);
+        for (std::size_t row = 1; row < count; ++row) {
+            most = _mm512_max_epu8(most, _mm512_maskz_loadu_epi8(some, x[row] + i));
+        }
+        _mm512_mask_storeu_epi8(y + i, some, most);
+    }
+}
+
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     for (std::size_t c = 0; c < channels; c += 16) {
         const __mmask16 some = first_of(channels - c);
@@ -736,13 +762,28 @@ void depthwise_conv(const DepthwiseConvJob& job) {
 
 }  // namespace
 
-extern const Kernels kAvx512Kernels{"x86_avx512",    runs_here,      avx2::count_differences,
-                                    avx2::sum_signs, float_conv,     float_epilogue,
-                                    nullptr,         nullptr,        nullptr,
-                                    make_sums,       sum_conv,       nullptr,
-                                    subset_conv,     float_max,      avx2::spread_signs,
-                                    avx2::byte_conv, depthwise_conv, count_conv,
-                                    make_wide_sums,  kSums};
+extern const Kernels kAvx512Kernels{"x86_avx512",
+                                    runs_here,
+                                    avx2::count_differences,
+                                    avx2::sum_signs,
+                                    float_conv<FloatConvJob>,
+                                    float_epilogue,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr,
+                                    make_sums,
+                                    sum_conv,
+                                    nullptr,
+                                    subset_conv,
+                                    float_max,
+                                    avx2::spread_signs,
+                                    avx2::byte_conv,
+                                    depthwise_conv,
+                                    count_conv,
+                                    make_wide_sums,
+                                    float_conv<InkConvJob>,
+                                    byte_max,
+                                    kSums};
 
 }  // namespace dabnet
 

@@ -153,10 +153,12 @@ bool FloatConv::make_row(const Job& job, std::size_t row, const Epilogue& epilog
         const bool blank = has_short ? row_ink(scratch.seen, column) == 0 : is_blank(scratch.inked, column);
         if (left_out != nullptr) left_out[column] = blank;
         if (left_out != nullptr && blank) continue;
-        for (std::size_t group = 0; group < convolution_.groups && !blank; ++group) {
-            const std::size_t first = group * group_filters();
-            const std::size_t parts =
-                has_short ? gather(job.input<float>(), row, column, scratch) : gather(row, column, group, scratch);
+        if (!blank && has_short) {
+            if (job.is_stopped(most_terms() * (convolution_.filters / 8 + 1))) return false;
+            sum_ink(job.input<float>(), row, column, scratch);
+        }
+        for (std::size_t group = 0; group < convolution_.groups && !blank && !has_short; ++group) {
+            const std::size_t parts = gather(row, column, group, scratch), first = group * group_filters();
             const std::size_t terms = parts == 0 ? 0 : scratch.ends[parts - 1];
             if (job.is_stopped(terms * (group_filters() / 8 + 1))) return false;
             kernels_.float_conv(
@@ -221,24 +223,29 @@ void FloatConv::find_ink(std::size_t row, std::size_t column, const Scratch& scr
     if (shift != 0) *to = word;
 }
 
-// Collects the ink under a window with short rows. Returns the number of parts.
-std::size_t FloatConv::gather(const float* x, std::size_t row, std::size_t column, const Scratch& scratch) const {
+// Sums a position of a window with short rows.
+void FloatConv::sum_ink(const float* x, std::size_t row, std::size_t column, const Scratch& scratch) const {
     const auto& [height, width] = convolution_.window;
     const std::size_t line = convolution_.input.width * convolution_.input.channels;
     find_ink(row, column, scratch);
     // The top left tap may lie before the map: unsigned numbers go round, and come back with the offset.
     const std::size_t first = (row * height.stride - height.before) * line +
                               (column * width.stride - width.before) * convolution_.input.channels;
-    std::size_t count = 0, parts = 0;
-    for (std::size_t part = 0; part * kPart < most_terms(); ++part) {
+    const float* weights = weights_.data()->numbers;
+    const std::size_t parts = (most_terms() + kPart - 1) / kPart, filters = convolution_.filters;
+    if (kernels_.ink_conv != nullptr) {
+        return kernels_.ink_conv(
+            {scratch.under, parts, x, first, offsets_.data(), weights, filters, bias_.data(), scratch.sums});
+    }
+    std::size_t count = 0;
+    for (std::size_t part = 0; part < parts; ++part) {
         for (std::uint64_t ink = scratch.under[part]; ink != 0; ink &= ink - 1) {
             const std::size_t tap = part * kPart + lowest_bit(ink);
-            const float* weights = weights_.data()->numbers + tap * convolution_.filters;
-            scratch.terms[count++] = {x[first + offsets_[tap]], weights};
+            scratch.terms[count++] = {x[first + offsets_[tap]], weights + tap * filters};
         }
-        if (scratch.under[part] != 0) scratch.ends[parts++] = count;
+        scratch.ends[part] = count;
     }
-    return parts;
+    kernels_.float_conv({scratch.terms, scratch.ends, parts, filters, bias_.data(), scratch.sums});
 }
 
 // Counts, for each column, those before it that have ink in what a row of windows sees.

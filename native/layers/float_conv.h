@@ -74,7 +74,7 @@ class FloatConv {
     void find_seen(std::size_t row, const Scratch& scratch) const;
     std::uint64_t row_ink(const std::uint64_t* bits, std::size_t column) const;
     void find_ink(std::size_t row, std::size_t column, const Scratch& scratch) const;
-    std::size_t gather(const float* x, std::size_t row, std::size_t column, const Scratch& scratch) const;
+    void sum_ink(const float* x, std::size_t row, std::size_t column, const Scratch& scratch) const;
 
     bool list_ink(const Job& job, std::size_t top, std::size_t bottom, const Scratch& scratch) const;
     void find_inked_columns(const std::uint32_t* starts, std::size_t row, std::uint32_t* inked) const;

@@ -76,7 +76,7 @@ std::unique_ptr<Layer> make_subset_conv(const Builder& builder, const Convolutio
 
 // Whole numbers of real ones, and what is done with them.
 std::unique_ptr<Layer> make_quantize(const Builder& builder, const Shape& input, float scale, float low, float high);
-std::unique_ptr<Layer> make_whole_pool(const Shape& input, const Window& window);
+std::unique_ptr<Layer> make_whole_pool(const Builder& builder, const Shape& input, const Window& window);
 std::unique_ptr<Layer> make_whole_concat(const Builder& builder, const std::vector<Shape>& inputs);
 
 // `threshold` has a number for each channel, or is null for zeros; `flip` has a bit for each, or is null.
