@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "../network.h"
-#include "window.h"
 
 namespace dabnet {
 
@@ -45,33 +44,6 @@ struct Blocks {
         return {0, job.is_used ? 0 : units};
     }
 };
-
-// Runs a convolution whose input is first spread out to a map that is much larger, `row_bytes` for a row of it: calls
-// prepare(from, to) for units whose part of the map has to be made, and convolve(block, from, to) for at most `most`
-// units at a time. Both say whether to go on. All of a layer is done a few rows at a time, whose part of the map stays
-// in the second cache.
-template <typename Prepare, typename Convolve>
-void run_spread_out(const Job& job, const Blocks& work, const Window& window, std::size_t row_bytes, std::size_t most,
-                    Prepare prepare, Convolve convolve) {
-    if (job.from != 0 || job.to != work.pieces()) {
-        const auto [first, end] = work.to_prepare(job);
-        if (first < end && !prepare(first, end)) return;
-        return work.each(job.from, job.to, most, convolve);
-    }
-    constexpr std::size_t kBytes = std::size_t{1} << 18;  // a part of the second cache
-    const auto& [height, width] = window;
-    const std::size_t rows = std::max<std::size_t>(kBytes / row_bytes / height.stride, 1);
-    for (std::size_t row = 0, end; row < height.positions; row = end) {
-        end = std::min(row + rows, height.positions);
-        const std::size_t first_unit = row * width.positions, end_unit = end * width.positions;
-        if (!prepare(first_unit, end_unit)) return;
-        for (std::size_t block = 0; block < work.blocks; ++block) {
-            for (std::size_t unit = first_unit; unit < end_unit; unit += most) {
-                if (!convolve(block, unit, std::min(unit + most, end_unit))) return;
-            }
-        }
-    }
-}
 
 // How many units of work, each so large, may be done between two looks at whether to go on.
 inline std::size_t units_at_once(std::uint64_t work_per_unit) {

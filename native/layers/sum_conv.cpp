@@ -1,10 +1,9 @@
 #include <algorithm>
 
-#include "../scratch.h"
 #include "bits.h"
-#include "blocks.h"
 #include "epilogue.h"
 #include "layers.h"
+#include "spread_map.h"
 
 namespace dabnet {
 namespace {
@@ -19,7 +18,7 @@ class SumConv : public Layer {
     static std::uint64_t bytes(const Convolution& convolution) {
         const std::uint64_t filters = (convolution.filters + kBlock - 1) / kBlock * kBlock;
         return convolution.window.taps() * count_triples(convolution) * filters + 3 * filters * sizeof(float) +
-               convolution.window.positions() * sizeof(std::uint32_t) + convolution.window.taps() * sizeof(std::size_t);
+               convolution.window.taps() * sizeof(std::size_t);
     }
 
     SumConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
@@ -35,13 +34,6 @@ class SumConv : public Layer {
           bias_(filled_up(convolution.bias, convolution.filters)),
           epilogue_(epilogue) {
         make_patterns(convolution.bits);
-        const auto& [height, width] = convolution.window;
-        starts_.reserve(work_.units);
-        for (std::size_t row = 0; row < height.positions; ++row) {
-            for (std::size_t column = 0; column < width.positions; ++column) {
-                starts_.push_back(static_cast<std::uint32_t>(map_.start(convolution.window, row, column)));
-            }
-        }
     }
 
     std::uint64_t pieces() const override { return work_.pieces(); }
@@ -64,20 +56,21 @@ class SumConv : public Layer {
         const Epilogue epilogue = epilogue_.bind(job);
         SumConvJob sum{};
         sum.input = scratch.map;
-        sum.starts = starts_.data();
+        sum.starts = scratch.spread.starts;
         sum.runs = map_.runs.data();
         sum.run_count = map_.runs.size();
         sum.run_length = map_.run_length / kernels_.sums_per_triple;
         sum.scale = scale_.data();
         sum.offset = data_or_null(offset_);
         sum.bias = data_or_null(bias_);
-        sum.sums = offset_.empty() ? nullptr : scratch.sums;
+        sum.sums = offset_.empty() ? nullptr : scratch.spread.sums;
         sum.epilogue = &epilogue;
         const std::uint64_t unit_work = patterns_per_block();
         const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
-        std::size_t next = 0;
-        const auto prepare_units = [&](std::size_t first, std::size_t end) {
-            return prepare(job, first, end, scratch, next);
+        const auto make_one = [&](std::size_t row, std::size_t at) { make_row(job.input<float>(), row, at, scratch); };
+        const std::size_t row_length = map_.columns * map_.per_position;
+        const auto move_rows = [&](std::size_t from, std::size_t count) {
+            std::copy(scratch.map + from * row_length, scratch.map + (from + count) * row_length, scratch.map);
         };
         const auto convolve = [&](std::size_t block, std::size_t from, std::size_t to) {
             if (job.is_stopped((to - from) * unit_work)) return false;
@@ -88,45 +81,22 @@ class SumConv : public Layer {
             kernels_.sum_conv(sum);
             return true;
         };
-        run_spread_out(job, work_, convolution_.window, map_.columns * map_.per_position * sizeof(float), at_once,
-                       prepare_units, convolve);
+        run_spread_out(job, work_, convolution_.window, map_, scratch.spread, row_length * sizeof(float), at_once,
+                       make_one, move_rows, convolve);
     }
 
    private:
-    // The map of sums, each position's sum, the sums of columns, and what a window sums to.
     struct Scratch {
-        float *map, *position_sums, *column_sums, *sums;
+        float* map;  // of sums
+        SpreadScratch<float> spread;
     };
     Scratch carve(Carver& carver) const {
-        const std::uint64_t positions = std::uint64_t{map_.rows} * map_.columns;
-        return {carver.take<float>(positions * map_.per_position), carver.take<float>(positions),
-                carver.take<float>(map_.columns), carver.take<float>(convolution_.window.positions())};
+        return {carver.take<float>(map_.size()), {carver, convolution_.window, map_, !offset_.empty()}};
     }
 
     static std::size_t count_triples(const Convolution& convolution) { return (convolution.input.channels + 2) / 3; }
     std::size_t patterns_per_block() const {
         return static_cast<std::size_t>(convolution_.window.taps()) * triples_ * kBlock;
-    }
-
-    // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run
-    // has to end.
-    bool prepare(const Job& job, std::size_t first, std::size_t end, const Scratch& scratch, std::size_t& next) const {
-        const auto& [height, width] = convolution_.window;
-        const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
-        const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
-            if (height.dilation == 1 && row < next) return true;
-            if (job.is_stopped(map_.columns * map_.per_position)) return false;
-            make_row(job.input<float>(), row, scratch);
-            next = row + 1;
-            return true;
-        });
-        if (!goes_on) return false;
-        for (std::size_t row = first_row; row < end_row && !offset_.empty(); ++row) {
-            if (job.is_stopped((height.kernel + 1) * map_.columns)) return false;
-            sum_windows(convolution_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
-                        scratch.sums + row * width.positions);
-        }
-        return true;
     }
 
     // The first of 3 weights says whether the sum is subtracted; the others, whether they differ from it. Channels that
@@ -151,12 +121,12 @@ class SumConv : public Layer {
         }
     }
 
-    // Makes the sums of a row of the padded map, and each position's sum.
-    void make_row(const float* x, std::size_t row, const Scratch& scratch) const {
+    // Makes the sums of a row of the padded map, as number `at` in memory, and each position's sum.
+    void make_row(const float* x, std::size_t row, std::size_t at, const Scratch& scratch) const {
         const auto& [height, width] = convolution_.window;
         const Shape& input = convolution_.input;
         const bool is_row_inside = row >= height.before && row - height.before < input.height;
-        float* line = scratch.map + row * map_.columns * map_.per_position;
+        float* line = scratch.map + at * map_.columns * map_.per_position;
         for (std::size_t column = 0; column < map_.columns; ++column) {
             float* sums = line + column * map_.per_position;
             if (is_row_inside && column >= width.before && column - width.before < input.width) {
@@ -167,7 +137,7 @@ class SumConv : public Layer {
             }
         }
         if (offset_.empty()) return;
-        float* position_sums = scratch.position_sums + row * map_.columns;
+        float* position_sums = scratch.spread.position_sums + at * map_.columns;
         std::size_t column = 0;
         for (; column + 4 <= map_.columns; column += 4) add_triples<4>(line, column, position_sums);
         for (; column < map_.columns; ++column) add_triples<1>(line, column, position_sums);
@@ -191,7 +161,6 @@ class SumConv : public Layer {
     Blocks work_;
     std::vector<std::uint8_t> patterns_;
     std::vector<float> scale_, offset_, bias_;
-    std::vector<std::uint32_t> starts_;
     EpilogueArrays epilogue_;
 };
 
