@@ -392,60 +392,54 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     }
 }
 
-// The sums of `Positions` positions and 16 * `Sixteens` filters: `vpermps` picks one of a triple's sums and their
-// opposites for each of 16 filters. Every second sum is added by a multiply-add with 1, which comes to the same number:
-// that keeps other units of the processor busy than additions do.
+// The patterns of a part as `vpermps` wants them, in 32 bits: spread once for several positions.
+struct alignas(64) SpreadPatterns {
+    std::uint32_t of[kSumPart][64];  // by triple and filter
+
+    void fill(const std::uint8_t* patterns, std::size_t block, std::size_t triples, std::size_t sixteens) {
+        for (std::size_t triple = 0; triple < triples; ++triple) {
+            for (std::size_t i = 0; i < sixteens; ++i) {
+                const auto* bytes = reinterpret_cast<const __m128i*>(patterns + i * block + 16 * triple);
+                _mm512_store_si512(of[triple] + 16 * i, _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes)));
+            }
+        }
+    }
+};
+
+// Adds a part to the totals of `Positions` positions, and 16 * `Sixteens` filters: `vpermps` picks one of a triple's
+// sums and their opposites for each of 16 filters. Every second sum is added by a multiply-add with 1, which comes to
+// the same number: that keeps other units of the processor busy than additions do.
 template <int Positions, int Sixteens>
-inline __attribute__((always_inline)) void sum_conv_tile(const SumConvJob& job, std::size_t position,
-                                                         __m512 (*total)[4]) {
+inline __attribute__((always_inline)) void add_sum_part(const float* const* starts, std::size_t triples,
+                                                        const SpreadPatterns& patterns, __m512 (*totals)[4]) {
     __m512 one = _mm512_set1_ps(1);
     asm("" : "+v"(one));  // or the compiler would make additions of them
-    const std::size_t block = job.run_count * job.run_length * 16;
-    const std::uint8_t* patterns = job.patterns;
+    const float* taps[Positions];
+    __m512 part[Positions][Sixteens];
+#pragma GCC unroll 8
+    for (int p = 0; p < Positions; ++p) {
+        taps[p] = starts[p];
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) part[p][i] = _mm512_setzero_ps();
+    }
+    for (std::size_t triple = 0; triple < triples; ++triple) {
+        __m512i which[Sixteens];
+#pragma GCC unroll 4
+        for (int i = 0; i < Sixteens; ++i) which[i] = _mm512_load_si512(patterns.of[triple] + 16 * i);
+#pragma GCC unroll 8
+        for (int p = 0; p < Positions; ++p) {
+            const __m512 sums = _mm512_castps256_ps512(_mm256_loadu_ps(taps[p] + kSums * triple));
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) {
+                const __m512 sum = _mm512_permutexvar_ps(which[i], sums);
+                part[p][i] = (p + i) % 2 == 0 ? _mm512_add_ps(part[p][i], sum) : _mm512_fmadd_ps(sum, one, part[p][i]);
+            }
+        }
+    }
 #pragma GCC unroll 8
     for (int p = 0; p < Positions; ++p) {
 #pragma GCC unroll 4
-        for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_setzero_ps();
-    }
-    for (std::size_t run = 0; run < job.run_count; ++run) {
-        const float* taps[Positions];
-#pragma GCC unroll 8
-        for (int p = 0; p < Positions; ++p) {
-            taps[p] = job.input + job.starts[position + static_cast<std::size_t>(p)] + job.runs[run];
-        }
-        for (std::size_t from = 0; from < job.run_length; from += kSumPart) {
-            const std::size_t to = job.run_length - from < kSumPart ? job.run_length : from + kSumPart;
-            __m512 part[Positions][Sixteens];
-#pragma GCC unroll 8
-            for (int p = 0; p < Positions; ++p) {
-#pragma GCC unroll 4
-                for (int i = 0; i < Sixteens; ++i) part[p][i] = _mm512_setzero_ps();
-            }
-            for (std::size_t triple = from; triple < to; ++triple, patterns += 16) {
-                __m512i which[Sixteens];
-#pragma GCC unroll 4
-                for (int i = 0; i < Sixteens; ++i) {
-                    const auto* bytes =
-                        reinterpret_cast<const __m128i*>(patterns + static_cast<std::size_t>(i) * block);
-                    which[i] = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
-                }
-#pragma GCC unroll 8
-                for (int p = 0; p < Positions; ++p) {
-                    const __m512 sums = _mm512_castps256_ps512(_mm256_loadu_ps(taps[p] + kSums * triple));
-#pragma GCC unroll 4
-                    for (int i = 0; i < Sixteens; ++i) {
-                        const __m512 sum = _mm512_permutexvar_ps(which[i], sums);
-                        part[p][i] =
-                            (p + i) % 2 == 0 ? _mm512_add_ps(part[p][i], sum) : _mm512_fmadd_ps(sum, one, part[p][i]);
-                    }
-                }
-            }
-#pragma GCC unroll 8
-            for (int p = 0; p < Positions; ++p) {
-#pragma GCC unroll 4
-                for (int i = 0; i < Sixteens; ++i) total[p][i] = _mm512_add_ps(total[p][i], part[p][i]);
-            }
-        }
+        for (int i = 0; i < Sixteens; ++i) totals[p][i] = _mm512_add_ps(totals[p][i], part[p][i]);
     }
 }
 
@@ -459,29 +453,48 @@ void epilogue_of_sums(const SumConvJob& job, std::size_t position, std::size_t n
 
 using SumsEpilogue = void (*)(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals);
 
+// A few positions from `first` on, `Positions` at a time.
+constexpr std::size_t kSumPositions = 32;
+
 template <int Positions, int Sixteens>
-void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n, SumsEpilogue epilogue_at) {
-    __m512 totals[Positions][4];
-    sum_conv_tile<Positions, Sixteens>(job, position, totals);
-    for (std::size_t p = 0; p < Positions; ++p) epilogue_at(job, position + p, n, totals[p]);
+void sum_conv_at(const SumConvJob& job, std::size_t first, std::size_t count, __m512 (*totals)[4]) {
+    SpreadPatterns spread;
+    const std::uint8_t* patterns = job.patterns;
+    const std::size_t block = job.run_count * job.run_length * 16;
+    for (std::size_t run = 0; run < job.run_count; ++run) {
+        for (std::size_t from = 0, triples; from < job.run_length; from += triples, patterns += 16 * triples) {
+            triples = job.run_length - from < kSumPart ? job.run_length - from : kSumPart;
+            spread.fill(patterns, block, triples, Sixteens);
+            const float* taps[kSumPositions];
+            for (std::size_t i = 0; i < count; ++i) {
+                taps[i] = job.input + job.starts[first + i] + job.runs[run] + kSums * from;
+            }
+            std::size_t i = 0;
+            for (; i + Positions <= count; i += Positions) {
+                add_sum_part<Positions, Sixteens>(taps + i, triples, spread, totals + i);
+            }
+            for (; i < count; ++i) add_sum_part<1, Sixteens>(taps + i, triples, spread, totals + i);
+        }
+    }
 }
 
 template <int Positions, int Sixteens>
 void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
     const SumsEpilogue epilogue_at =
         makes_only_real(*job.epilogue) ? epilogue_of_sums<OnlyReal> : epilogue_of_sums<AnyEpilogue>;
-    std::size_t position = job.first_position;
-    const std::size_t end = position + job.positions;
-    for (; position + Positions <= end; position += Positions) {
-        sum_conv_at<Positions, Sixteens>(job, position, n, epilogue_at);
+    for (std::size_t done = 0, count; done < job.positions; done += count) {
+        count = job.positions - done < kSumPositions ? job.positions - done : kSumPositions;
+        __m512 totals[kSumPositions][4];
+        std::memset(totals, 0, count * sizeof totals[0]);
+        sum_conv_at<Positions, Sixteens>(job, job.first_position + done, count, totals);
+        for (std::size_t i = 0; i < count; ++i) epilogue_at(job, job.first_position + done + i, n, totals[i]);
     }
-    for (; position < end; ++position) sum_conv_at<1, Sixteens>(job, position, n, epilogue_at);
 }
 
 void sum_conv(const SumConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
     if (n > 32) return sum_conv_tiles<4, 4>(job, n);
-    n > 16 ? sum_conv_tiles<7, 2>(job, n) : sum_conv_tiles<7, 1>(job, n);
+    n > 16 ? sum_conv_tiles<8, 2>(job, n) : sum_conv_tiles<8, 1>(job, n);
 }
 
 // A pattern's sum is that of its first two channels, plus that of its last two. Of 64 bytes, this says which one is
@@ -750,6 +763,7 @@ void depthwise_conv_tiles(const DepthwiseConvJob& job, std::size_t first, std::s
     for (; p + Positions <= job.positions; p += Positions) {
         depthwise_conv_tile<Positions, Sixteens>(job, p, first, n);
     }
+    for (; p + 2 <= job.positions; p += 2) depthwise_conv_tile<2, Sixteens>(job, p, first, n);
     for (; p < job.positions; ++p) depthwise_conv_tile<1, Sixteens>(job, p, first, n);
 }
 
