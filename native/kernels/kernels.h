@@ -255,8 +255,8 @@ struct Kernels {
     void (*pair_nibbles)(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out);
     void (*lut_conv)(const LutConvJob& job);
 
-    // Makes the sums of each triple of channels, the last one filled up with zeros.
-    void (*make_sums)(const float* x, std::size_t channels, float* out);
+    // Makes the sums of each triple of channels, the last one filled up with zeros, of positions side by side.
+    void (*make_sums)(const float* x, std::size_t positions, std::size_t channels, float* out);
     void (*sum_conv)(const SumConvJob& job);
 
     // Makes the tables of positions of so many channels, filled up with zeros to a multiple of 8, and the sum of each

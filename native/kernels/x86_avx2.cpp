@@ -486,7 +486,7 @@ void count_conv(const CountConvJob& job) {
 }
 
 // The sums of 2 triples at a time.
-void make_sums(const float* channels, std::size_t count, float* out) {
+void make_sums(const float* channels, std::size_t positions, std::size_t count, float* out) {
     const __m256i x = _mm256_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3), one = _mm256_set1_epi32(1);
     const __m256i y = _mm256_add_epi32(x, one), z = _mm256_add_epi32(y, one);
     const __m256 minus_y = _mm256_castsi256_ps(_mm256_set1_epi64x(INT64_MIN));
@@ -497,11 +497,14 @@ void make_sums(const float* channels, std::size_t count, float* out) {
             _mm256_add_ps(_mm256_permutevar8x32_ps(six, x), _mm256_xor_ps(_mm256_permutevar8x32_ps(six, y), minus_y));
         return _mm256_add_ps(sum, _mm256_xor_ps(_mm256_permutevar8x32_ps(six, z), minus_z));
     };
-    std::size_t i = 0;
-    for (; i + 8 <= count; i += 6, out += 8) _mm256_storeu_ps(out, sums_of(_mm256_loadu_ps(channels + i)));
-    for (; i < count; i += 6, out += 8) {
-        const std::size_t left = count - i < 6 ? count - i : 6;
-        store(out, left > 3 ? 8 : 4, sums_of(load(channels + i, left)));
+    for (; positions != 0; --positions, channels += count) {
+        std::size_t i = 0;
+        for (; i + 8 <= count; i += 6, out += 8) _mm256_storeu_ps(out, sums_of(_mm256_loadu_ps(channels + i)));
+        for (; i < count; i += 6) {
+            const std::size_t left = count - i < 6 ? count - i : 6, sums = left > 3 ? 8 : 4;
+            store(out, sums, sums_of(load(channels + i, left)));
+            out += sums;
+        }
     }
 }
 

@@ -363,7 +363,7 @@ void count_conv(const CountConvJob& job) {
 }
 
 // The sums of 4 triples at a time, and their opposites.
-void make_sums(const float* channels, std::size_t count, float* out) {
+void make_sums(const float* channels, std::size_t positions, std::size_t count, float* out) {
     const __m512i x = _mm512_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3, 6, 6, 6, 6, 9, 9, 9, 9), one = _mm512_set1_epi32(1);
     const __m512i y = _mm512_add_epi32(x, one), z = _mm512_add_epi32(y, one);
     const __m512i first_two = _mm512_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7);
@@ -371,24 +371,26 @@ void make_sums(const float* channels, std::size_t count, float* out) {
     const __m512 minus = _mm512_set1_ps(-0.0f);
     const __m512 minus_y = _mm512_maskz_mov_ps(0xaaaa, minus), minus_z = _mm512_maskz_mov_ps(0xcccc, minus),
                  opposite = _mm512_maskz_mov_ps(0xf0f0, minus);
-    for (; count != 0; channels += 12, out += 32) {
-        const bool is_whole = count >= 12;
-        const __m512 some = _mm512_maskz_loadu_ps(is_whole ? 0xfff : first_of(count), channels);
+    const auto make = [&](__m512 some, __m512& lower, __m512& upper) __attribute__((always_inline)) {
         const __m512 sum =
             _mm512_add_ps(_mm512_permutexvar_ps(x, some), _mm512_xor_ps(_mm512_permutexvar_ps(y, some), minus_y));
         const __m512 sums = _mm512_add_ps(sum, _mm512_xor_ps(_mm512_permutexvar_ps(z, some), minus_z));
-        const __m512 lower = _mm512_xor_ps(_mm512_permutexvar_ps(first_two, sums), opposite);
-        const __m512 upper = _mm512_xor_ps(_mm512_permutexvar_ps(last_two, sums), opposite);
-        if (is_whole) {
+        lower = _mm512_xor_ps(_mm512_permutexvar_ps(first_two, sums), opposite);
+        upper = _mm512_xor_ps(_mm512_permutexvar_ps(last_two, sums), opposite);
+    };
+    const std::size_t left = count % 12, sums_left = (left + 2) / 3 * kSums;
+    __m512 lower, upper;
+    for (; positions != 0; --positions) {
+        for (std::size_t i = left; i < count; i += 12, channels += 12, out += 32) {
+            make(_mm512_maskz_loadu_ps(0xfff, channels), lower, upper);
             _mm512_storeu_ps(out, lower);
             _mm512_storeu_ps(out + 16, upper);
-            count -= 12;
-            continue;
         }
-        const std::size_t numbers = (count + 2) / 3 * 8;
-        _mm512_mask_storeu_ps(out, first_of(numbers), lower);
-        if (numbers > 16) _mm512_mask_storeu_ps(out + 16, first_of(numbers - 16), upper);
-        return;
+        make(_mm512_maskz_loadu_ps(first_of(left), channels), lower, upper);
+        _mm512_mask_storeu_ps(out, first_of(sums_left), lower);
+        _mm512_mask_storeu_ps(out + 16, first_of(sums_left > 16 ? sums_left - 16 : 0), upper);
+        channels += left;
+        out += sums_left;
     }
 }
 

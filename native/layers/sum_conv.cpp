@@ -125,21 +125,22 @@ class SumConv : public Layer {
     void make_row(const float* x, std::size_t row, std::size_t at, const Scratch& scratch) const {
         const auto& [height, width] = convolution_.window;
         const Shape& input = convolution_.input;
-        const bool is_row_inside = row >= height.before && row - height.before < input.height;
-        float* line = scratch.map + at * map_.columns * map_.per_position;
-        for (std::size_t column = 0; column < map_.columns; ++column) {
-            float* sums = line + column * map_.per_position;
-            if (is_row_inside && column >= width.before && column - width.before < input.width) {
-                const std::size_t position = (row - height.before) * input.width + (column - width.before);
-                kernels_.make_sums(x + position * input.channels, input.channels, sums);
-            } else {
-                std::fill(sums, sums + map_.per_position, 0.0f);
-            }
+        std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
+        if (row >= height.before && row - height.before < input.height) {
+            left = std::min(width.before, map_.columns);
+            right = std::min(width.before + input.width, map_.columns);
         }
+        float* line = scratch.map + at * map_.columns * map_.per_position;
+        std::fill(line, line + left * map_.per_position, 0.0f);
+        if (left < right) {
+            const float* positions = x + (row - height.before) * input.width * input.channels;
+            kernels_.make_sums(positions, right - left, input.channels, line + left * map_.per_position);
+        }
+        std::fill(line + right * map_.per_position, line + map_.columns * map_.per_position, 0.0f);
         if (offset_.empty()) return;
         float* position_sums = scratch.spread.position_sums + at * map_.columns;
         std::size_t column = 0;
-        for (; column + 4 <= map_.columns; column += 4) add_triples<4>(line, column, position_sums);
+        for (; column + 8 <= map_.columns; column += 8) add_triples<8>(line, column, position_sums);
         for (; column < map_.columns; ++column) add_triples<1>(line, column, position_sums);
     }
 
