@@ -455,27 +455,31 @@ void epilogue_of_sums(const SumConvJob& job, std::size_t position, std::size_t n
 
 using SumsEpilogue = void (*)(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals);
 
-// A few positions from `first` on, `Positions` at a time.
+// A few positions from `first` on, `Positions` at a time; the epilogue comes when their last part is added.
 constexpr std::size_t kSumPositions = 32;
 
 template <int Positions, int Sixteens>
-void sum_conv_at(const SumConvJob& job, std::size_t first, std::size_t count, __m512 (*totals)[4]) {
+void sum_conv_at(const SumConvJob& job, std::size_t first, std::size_t count, std::size_t n, SumsEpilogue epilogue_at) {
     SpreadPatterns spread;
+    __m512 totals[kSumPositions][4];
+    std::memset(totals, 0, count * sizeof totals[0]);
     const std::uint8_t* patterns = job.patterns;
     const std::size_t block = job.run_count * job.run_length * 16;
     for (std::size_t run = 0; run < job.run_count; ++run) {
         for (std::size_t from = 0, triples; from < job.run_length; from += triples, patterns += 16 * triples) {
             triples = job.run_length - from < kSumPart ? job.run_length - from : kSumPart;
+            const bool is_last = run + 1 == job.run_count && from + triples == job.run_length;
             spread.fill(patterns, block, triples, Sixteens);
             const float* taps[kSumPositions];
             for (std::size_t i = 0; i < count; ++i) {
                 taps[i] = job.input + job.starts[first + i] + job.runs[run] + kSums * from;
             }
-            std::size_t i = 0;
-            for (; i + Positions <= count; i += Positions) {
-                add_sum_part<Positions, Sixteens>(taps + i, triples, spread, totals + i);
+            for (std::size_t i = 0, end; i < count; i = end) {
+                end = i + Positions <= count ? i + Positions : i + 1;
+                end - i == Positions ? add_sum_part<Positions, Sixteens>(taps + i, triples, spread, totals + i)
+                                     : add_sum_part<1, Sixteens>(taps + i, triples, spread, totals + i);
+                for (std::size_t p = i; p < end && is_last; ++p) epilogue_at(job, first + p, n, totals[p]);
             }
-            for (; i < count; ++i) add_sum_part<1, Sixteens>(taps + i, triples, spread, totals + i);
         }
     }
 }
@@ -486,10 +490,7 @@ void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
         makes_only_real(*job.epilogue) ? epilogue_of_sums<OnlyReal> : epilogue_of_sums<AnyEpilogue>;
     for (std::size_t done = 0, count; done < job.positions; done += count) {
         count = job.positions - done < kSumPositions ? job.positions - done : kSumPositions;
-        __m512 totals[kSumPositions][4];
-        std::memset(totals, 0, count * sizeof totals[0]);
-        sum_conv_at<Positions, Sixteens>(job, job.first_position + done, count, totals);
-        for (std::size_t i = 0; i < count; ++i) epilogue_at(job, job.first_position + done + i, n, totals[i]);
+        sum_conv_at<Positions, Sixteens>(job, job.first_position + done, count, n, epilogue_at);
     }
 }
 
