@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels.h"
 #include "x86_features.h"
@@ -105,7 +106,8 @@ template <typename Kind>
 struct RunningEpilogue {
     static constexpr bool kIsAny = Kind::kIsAny;
 
-    const Epilogue& job;
+    std::conditional_t<kIsAny, const Epilogue&, const Epilogue>
+        job;  // a copy is known not to change by what is written
     std::size_t position, first;
     std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
 
@@ -290,7 +292,8 @@ inline __attribute__((always_inline)) __m512 sums_of(const CountConvJob& job, st
 }
 
 template <typename Kind>
-void epilogue_of_counts(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts) {
+void epilogue_of_counts(const CountConvJob& shared, std::size_t position, std::size_t n, const __m512i* counts) {
+    const CountConvJob job = shared;  // which is known not to change by what is written
     const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const bool has_groups = job.offset != nullptr && job.groups != nullptr;
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
@@ -446,7 +449,8 @@ inline __attribute__((always_inline)) void add_sum_part(const float* const* star
 }
 
 template <typename Kind>
-void epilogue_of_sums(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals) {
+void epilogue_of_sums(const SumConvJob& shared, std::size_t position, std::size_t n, const __m512* totals) {
+    const SumConvJob job = shared;  // which is known not to change by what is written
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
         return scaled(job, job.first_filter + i, totals[i / 16], sum);
@@ -628,7 +632,8 @@ struct SubsetTile {
 
 // (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters, each step rounded.
 template <typename Kind>
-void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const __m512i* subsets) {
+void epilogue_of_subsets(const SubsetConvJob& shared, std::size_t position, std::size_t n, const __m512i* subsets) {
+    const SubsetConvJob job = shared;  // which is known not to change by what is written
     const __m512i all = _mm512_set1_epi32(job.byte_sums[position]);
     const __m512 sum = _mm512_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
