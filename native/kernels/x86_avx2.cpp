@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels.h"
 #include "tables.h"
@@ -155,7 +156,8 @@ template <typename Kind>
 struct RunningEpilogue {
     static constexpr bool kIsAny = Kind::kIsAny;
 
-    const Epilogue& job;
+    std::conditional_t<kIsAny, const Epilogue&, const Epilogue>
+        job;  // a copy is known not to change by what is written
     std::size_t position, first;
     std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
 
@@ -367,7 +369,8 @@ struct Tile {
 
 // scale (s . x) + offset sum(x) + bias of one position and up to 64 filters, each step rounded.
 template <typename Kind>
-void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+void epilogue_of_counts(const LutConvJob& shared, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+    const LutConvJob job = shared;  // which is known not to change by what is written
     const __m128i base = _mm_set1_epi16(job.bases[position]);
     const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
@@ -728,8 +731,9 @@ struct SubsetTile {
 // (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters, each step rounded; `upper` is null for
 // numbers of 4 bits.
 template <typename Kind>
-void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
+void epilogue_of_subsets(const SubsetConvJob& shared, std::size_t position, std::size_t n, const std::uint32_t* lower,
                          const std::uint32_t* upper) {
+    const SubsetConvJob job = shared;  // which is known not to change by what is written
     const __m256i all = _mm256_set1_epi32(job.byte_sums[position]);
     const __m256 sum = _mm256_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
