@@ -222,14 +222,15 @@ struct ByteConvJob {
     const Epilogue* epilogue;
 };
 
-// A depthwise convolution of real numbers: bias + the sum of all products, at positions that follow one another in a
-// row and see the same taps.
+// A convolution of real numbers in which every filter has numbers of its own: bias + the sum of all parts, each the sum
+// of its products. At positions that follow one another in a row and see the same taps.
 struct DepthwiseConvJob {
-    const float* const* x;        // of each tap, the numbers of all channels at the first position
-    const float* const* weights;  // of each tap, those of all channels, then zeros up to a multiple of 64
-    std::size_t taps;
-    std::size_t step;   // from one position's numbers to the next one's
-    const float* bias;  // as the weights
+    const float* const* x;        // of each tap, the numbers of all filters at the first position
+    const float* const* weights;  // of each tap, those of all filters, then zeros up to a multiple of 64
+    const std::size_t* ends;      // where each part ends among the taps
+    std::size_t parts;            // at least one
+    std::size_t step;             // from one position's numbers to the next one's
+    const float* bias;            // as the weights
     std::size_t first_position, positions;
     const Epilogue* epilogue;
 };

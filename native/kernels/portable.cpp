@@ -189,12 +189,16 @@ void depthwise_conv(const DepthwiseConvJob& job) {
     for (std::size_t p = 0; p < job.positions; ++p) {
         for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
             const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
-            float values[64] = {};
-            for (std::size_t tap = 0; tap < job.taps; ++tap) {
-                const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
-                for (std::size_t i = 0; i < n; ++i) values[i] += x[i] * weights[i];
+            float values[64];
+            for (std::size_t i = 0; i < n; ++i) values[i] = job.bias[first + i];
+            for (std::size_t part = 0, tap = 0; part < job.parts; ++part) {
+                float sums[64] = {};
+                for (; tap < job.ends[part]; ++tap) {
+                    const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+                    for (std::size_t i = 0; i < n; ++i) sums[i] += x[i] * weights[i];
+                }
+                for (std::size_t i = 0; i < n; ++i) values[i] += sums[i];
             }
-            for (std::size_t i = 0; i < n; ++i) values[i] = job.bias[first + i] + values[i];
             float_epilogue(*job.epilogue, job.first_position + p, first, n, values);
         }
     }

@@ -912,28 +912,31 @@ void byte_conv(const ByteConvJob& job) {
     job.offset == nullptr ? byte_conv_rows<false>(job) : byte_conv_rows<true>(job);
 }
 
-// The products of 16 filters from `first` on, summed at `Positions` positions from number `p` of the job's on; of the
-// filters there are `count`.
+// Sums 16 filters from `first` on, of which there are `count`, at `Positions` positions from number `p` of the job's
+// on.
 template <int Positions>
 inline __attribute__((always_inline)) void depthwise_conv_tile(const DepthwiseConvJob& job, std::size_t p,
                                                                std::size_t first, std::size_t count,
                                                                float (*totals)[64]) {
-    __m256 sums[Positions][2];
-    for (int j = 0; j < Positions; ++j) sums[j][0] = sums[j][1] = _mm256_setzero_ps();
-    for (std::size_t tap = 0; tap < job.taps; ++tap) {
-        const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
-        const __m256 weight[2] = {_mm256_loadu_ps(weights), _mm256_loadu_ps(weights + 8)};
+    for (std::size_t part = 0, tap = 0; part < job.parts; ++part) {
+        __m256 sums[Positions][2];
+        for (int j = 0; j < Positions; ++j) sums[j][0] = sums[j][1] = _mm256_setzero_ps();
+        for (const std::size_t end = job.ends[part]; tap < end; ++tap) {
+            const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+            const __m256 weight[2] = {_mm256_loadu_ps(weights), _mm256_loadu_ps(weights + 8)};
 #pragma GCC unroll 4
-        for (int j = 0; j < Positions; ++j, x += job.step) {
-            const __m256 lower = count >= 8 ? _mm256_loadu_ps(x) : load(x, count);
-            const __m256 upper = count >= 16 ? _mm256_loadu_ps(x + 8) : count > 8 ? load(x + 8, count - 8) : lower;
-            sums[j][0] = _mm256_add_ps(sums[j][0], _mm256_mul_ps(lower, weight[0]));
-            sums[j][1] = _mm256_add_ps(sums[j][1], _mm256_mul_ps(upper, weight[1]));
+            for (int j = 0; j < Positions; ++j, x += job.step) {
+                const __m256 lower = count >= 8 ? _mm256_loadu_ps(x) : load(x, count);
+                const __m256 upper = count >= 16 ? _mm256_loadu_ps(x + 8) : count > 8 ? load(x + 8, count - 8) : lower;
+                sums[j][0] = _mm256_add_ps(sums[j][0], _mm256_mul_ps(lower, weight[0]));
+                sums[j][1] = _mm256_add_ps(sums[j][1], _mm256_mul_ps(upper, weight[1]));
+            }
         }
-    }
-    for (int j = 0; j < Positions; ++j) {
-        for (int h = 0; h < 2; ++h) {
-            _mm256_store_ps(totals[j] + 8 * h, _mm256_add_ps(_mm256_loadu_ps(job.bias + first + 8 * h), sums[j][h]));
+        for (int j = 0; j < Positions; ++j) {
+            const float* before = part == 0 ? job.bias + first : totals[j];
+            for (int h = 0; h < 2; ++h) {
+                _mm256_store_ps(totals[j] + 8 * h, _mm256_add_ps(_mm256_loadu_ps(before + 8 * h), sums[j][h]));
+            }
         }
     }
 }

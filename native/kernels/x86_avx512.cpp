@@ -732,36 +732,42 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 // At `Positions` positions from number `p` of the job's on, for n <= 16 * `Sixteens` filters from `first` on.
 template <int Positions, int Sixteens>
 void depthwise_conv_tile(const DepthwiseConvJob& job, std::size_t p, std::size_t first, std::size_t n) {
-    __m512 sums[Positions][Sixteens];
+    alignas(64) float values[Positions][16 * Sixteens];
     __mmask16 some[Sixteens];
 #pragma GCC unroll 4
-    for (std::size_t i = 0; i < Sixteens; ++i) {
-        some[i] = first_of(n > 16 * i ? n - 16 * i : 0);
+    for (std::size_t i = 0; i < Sixteens; ++i) some[i] = first_of(n > 16 * i ? n - 16 * i : 0);
+    for (std::size_t part = 0, tap = 0; part < job.parts; ++part) {
+        __m512 sums[Positions][Sixteens];
 #pragma GCC unroll 8
-        for (int j = 0; j < Positions; ++j) sums[j][i] = _mm512_setzero_ps();
-    }
-    for (std::size_t tap = 0; tap < job.taps; ++tap) {
-        const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
-        __m512 weight[Sixteens];
+        for (int j = 0; j < Positions; ++j) {
 #pragma GCC unroll 4
-        for (int i = 0; i < Sixteens; ++i) weight[i] = _mm512_loadu_ps(weights + 16 * i);
+            for (int i = 0; i < Sixteens; ++i) sums[j][i] = _mm512_setzero_ps();
+        }
+        for (const std::size_t end = job.ends[part]; tap < end; ++tap) {
+            const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+            __m512 weight[Sixteens];
+#pragma GCC unroll 4
+            for (int i = 0; i < Sixteens; ++i) weight[i] = _mm512_loadu_ps(weights + 16 * i);
 #pragma GCC unroll 8
-        for (int j = 0; j < Positions; ++j, x += job.step) {
+            for (int j = 0; j < Positions; ++j, x += job.step) {
+#pragma GCC unroll 4
+                for (int i = 0; i < Sixteens; ++i) {
+                    const __m512 numbers = _mm512_maskz_loadu_ps(some[i], x + 16 * i);
+                    sums[j][i] = _mm512_add_ps(sums[j][i], _mm512_mul_ps(numbers, weight[i]));
+                }
+            }
+        }
+#pragma GCC unroll 8
+        for (int j = 0; j < Positions; ++j) {
+            const float* before = part == 0 ? job.bias + first : values[j];
 #pragma GCC unroll 4
             for (int i = 0; i < Sixteens; ++i) {
-                const __m512 numbers = _mm512_maskz_loadu_ps(some[i], x + 16 * i);
-                sums[j][i] = _mm512_add_ps(sums[j][i], _mm512_mul_ps(numbers, weight[i]));
+                _mm512_store_ps(values[j] + 16 * i, _mm512_add_ps(_mm512_loadu_ps(before + 16 * i), sums[j][i]));
             }
         }
     }
-#pragma GCC unroll 8
-    for (int j = 0; j < Positions; ++j) {
-        alignas(64) float values[16 * Sixteens];
-#pragma GCC unroll 4
-        for (int i = 0; i < Sixteens; ++i) {
-            _mm512_store_ps(values + 16 * i, _mm512_add_ps(_mm512_loadu_ps(job.bias + first + 16 * i), sums[j][i]));
-        }
-        float_epilogue(*job.epilogue, job.first_position + p + static_cast<std::size_t>(j), first, n, values);
+    for (std::size_t j = 0; j < Positions; ++j) {
+        float_epilogue(*job.epilogue, job.first_position + p + j, first, n, values[j]);
     }
 }
 

@@ -7,8 +7,6 @@
 namespace dabnet {
 namespace {
 
-constexpr std::size_t kPart = 64;  // weights of a filter whose products are one part of its sum; the bits of a word
-
 std::uint64_t filled_up(std::uint64_t filters) { return (filters + 63) / 64 * 64; }
 
 class PlainConv : public Layer {
@@ -325,7 +323,7 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
         return has_subset_conv(builder.kernels, convolution) ? make_subset_conv(builder, convolution, epilogue)
                                                              : make_whole_conv(builder, convolution, epilogue);
     }
-    if (pool == nullptr && has_depthwise_conv(convolution)) return make_depthwise_conv(builder, convolution, epilogue);
+    if (pool == nullptr && has_group_conv(convolution)) return make_group_conv(builder, convolution, epilogue);
     return convolution.bits != nullptr && has_sum_conv(convolution)
                ? make_sum_conv(builder, convolution, epilogue)
                : make_float_conv(builder, convolution, epilogue, pool);

@@ -16,6 +16,8 @@ float real_weight(const Convolution& convolution, std::size_t filter, std::size_
 
 class FloatConv {
    public:
+    static constexpr std::size_t kPart = 64;  // weights whose products are one part of a sum; the bits of a word
+
     static std::uint64_t bytes(const Convolution& convolution);
 
     // The arrays are copied. One-bit weights are taken as the real numbers that they stand for.
