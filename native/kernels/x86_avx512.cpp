@@ -282,28 +282,35 @@ struct CountTile {
     }
 };
 
-// The sums of the inputs of 16 filters, of which each 8 have one group.
-inline __attribute__((always_inline)) __m512 sums_of(const CountConvJob& job, std::size_t position,
-                                                     std::size_t filter) {
-    const auto sum = [&](std::size_t eight) {
-        return static_cast<float>(job.sums[job.groups[eight] * job.group_positions + position]);
-    };
-    return _mm512_mask_mov_ps(_mm512_set1_ps(sum(filter / 8)), 0xff00, _mm512_set1_ps(sum(filter / 8 + 1)));
+// The dot products of 16 filters, from the counts of each 8.
+inline __attribute__((always_inline)) __m512 dots_of(const __m512i* counts, const std::int32_t* bases) {
+    const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i count = _mm512_permutex2var_epi32(counts[0], halves, counts[1]);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(bases), _mm512_add_epi32(count, count)));
 }
 
 template <typename Kind>
 void epilogue_of_counts(const CountConvJob& shared, std::size_t position, std::size_t n, const __m512i* counts) {
     const CountConvJob job = shared;  // which is known not to change by what is written
-    const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const bool has_groups = job.offset != nullptr && job.groups != nullptr;
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
     const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const __m512i count = _mm512_permutex2var_epi32(counts[i / 8], halves, counts[i / 8 + 1]);
-        const __m512i dots = _mm512_sub_epi32(_mm512_loadu_si512(bases + i), _mm512_add_epi32(count, count));
-        const __m512 all = has_groups ? sums_of(job, position, job.first_filter + i) : sum;
-        return scaled(job, job.first_filter + i, _mm512_cvtepi32_ps(dots), all);
+        return scaled(job, job.first_filter + i, dots_of(counts + i / 8, bases + i), sum);
     });
+}
+
+// The same where each 8 filters have sums of their own, those of their group.
+void epilogue_of_grouped_counts(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts) {
+    const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
+    const auto sum = [&](std::size_t eight) {
+        return _mm512_set1_ps(static_cast<float>(job.sums[job.groups[eight] * job.group_positions + position]));
+    };
+    run_epilogue<AnyEpilogue>(*job.epilogue, position, job.first_filter, n,
+                              [&](std::size_t i) __attribute__((always_inline)) {
+                                  const std::size_t filter = job.first_filter + i;
+                                  const __m512 sums = _mm512_mask_mov_ps(sum(filter / 8), 0xff00, sum(filter / 8 + 1));
+                                  return scaled(job, filter, dots_of(counts + i / 8, bases + i), sums);
+                              });
 }
 
 using CountsEpilogue = void (*)(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts);
@@ -347,7 +354,8 @@ void run_count_tile(const CountConvJob& job, std::size_t position, std::size_t n
 
 template <int Positions, int Eights, bool Grouped = false>
 void count_conv_tiles(const CountConvJob& job, std::size_t n) {
-    const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
+    const CountsEpilogue epilogue_at =
+        Grouped && job.offset != nullptr ? epilogue_of_grouped_counts : choose_epilogue(*job.epilogue);
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + Positions <= end; position += Positions) {
