@@ -32,7 +32,8 @@ SIZE, CLASSES = 128, 250
 BLOCKS = ((32, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1))
 """Channels that come in and go out of each pair of convolutions, and the stride of its first."""
 RACES: tuple[tuple[int, Activations, float | None], ...] = (
-    (1, "sign", 1.0), (4, "sign", 1.0), (16, "sign", 1.0), (1, "real", 1.0),
+    (1, "sign", 1.0), (4, "sign", 1.0), (16, "sign", 1.0), (1, "real", 1.0), (4, "real", 1.0),
+    (16, "real", 1.0),
 )  # fmt: skip
 """Channels of a group, activations, and how many times dabnet's time ONNX Runtime should take, at least."""
 PEER = "onnxruntime"

@@ -7,8 +7,9 @@ set_target_properties(dabnet_core PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
 # It is sent to browsers: what runs once for a file, or seldom, is made small.
 get_target_property(sources dabnet_core SOURCES)
-list(FILTER sources INCLUDE REGEX "api|bit_conv|count_conv|drawings|elementwise|model/|parallel|picture/|plan/|portable|rank|raster_bitmap|subset_conv|whole")
+list(FILTER sources INCLUDE REGEX "api|bit_conv|byte_conv|count_conv|drawings|elementwise|model/|parallel|picture/|plan/|portable|rank|raster_bitmap|subset_conv|sum_conv|group_conv|whole")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-Oz;-fno-vectorize")
+set_source_files_properties(native/layers/float_conv.cpp PROPERTIES COMPILE_OPTIONS -fno-vectorize)
 
 file(READ native/dabnet.h header)
 string(REGEX MATCHALL "dabnet_[a-z_]+\\(" exports "${header}")

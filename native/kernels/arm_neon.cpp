@@ -367,21 +367,24 @@ void lut_conv(const LutConvJob& job) {
     }
 }
 
-void make_sums(const float* channels, std::size_t count, float* out) {
-    std::size_t i = 0;
-    for (; i + 12 <= count; i += 12, out += 16) {
-        const float32x4x3_t xyz = vld3q_f32(channels + i);
-        const float32x4_t plus = vaddq_f32(xyz.val[0], xyz.val[1]), minus = vsubq_f32(xyz.val[0], xyz.val[1]);
-        const float32x4x4_t sums{{vaddq_f32(plus, xyz.val[2]), vaddq_f32(minus, xyz.val[2]),
-                                  vsubq_f32(plus, xyz.val[2]), vsubq_f32(minus, xyz.val[2])}};
-        vst4q_f32(out, sums);
-    }
-    for (; i < count; i += 3, out += 4) {
-        const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
-        out[0] = (x + y) + z;
-        out[1] = (x - y) + z;
-        out[2] = (x + y) - z;
-        out[3] = (x - y) - z;
+void make_sums(const float* channels, std::size_t positions, std::size_t count, float* out) {
+    for (; positions != 0; --positions, channels += count) {
+        std::size_t i = 0;
+        for (; i + 12 <= count; i += 12, out += 16) {
+            const float32x4x3_t xyz = vld3q_f32(channels + i);
+            const float32x4_t plus = vaddq_f32(xyz.val[0], xyz.val[1]), minus = vsubq_f32(xyz.val[0], xyz.val[1]);
+            const float32x4x4_t sums{{vaddq_f32(plus, xyz.val[2]), vaddq_f32(minus, xyz.val[2]),
+                                      vsubq_f32(plus, xyz.val[2]), vsubq_f32(minus, xyz.val[2])}};
+            vst4q_f32(out, sums);
+        }
+        for (; i < count; i += 3, out += 4) {
+            const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0,
+                        z = i + 2 < count ? channels[i + 2] : 0;
+            out[0] = (x + y) + z;
+            out[1] = (x - y) + z;
+            out[2] = (x + y) - z;
+            out[3] = (x - y) - z;
+        }
     }
 }
 

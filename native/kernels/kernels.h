@@ -25,6 +25,19 @@ struct FloatConvJob {
     float* sums;
 };
 
+// The same where the terms are known by bits: of each tap, whether its number is not 0. A word of them is a part.
+struct InkConvJob {
+    const std::uint64_t* ink;
+    std::size_t parts;
+    const float* x;              // all numbers of the map
+    std::size_t first;           // where the top left tap stands among them, modulo what a size_t can hold
+    const std::size_t* offsets;  // of each tap from there
+    const float* weights;        // (taps, filters)
+    std::size_t filters;
+    const float* bias;
+    float* sums;
+};
+
 // scale x + shift, each rounded; a scale of null is 1, and without a shift there is no affine at all.
 struct AffineArrays {
     const float* scale;
@@ -136,8 +149,9 @@ struct CountConvJob {
 // A convolution of real numbers with one-bit weights, at some positions and for up to 64 filters.
 //
 // The input has, for each triple of channels x, y, z of a position, the sums (x + y) + z, (x - y) + z, (x + y) - z,
-// (x - y) - z. A filter's weights are a pattern for each: which sum it is in the lower 2 bits, and in the third and
-// the highest whether it is subtracted. Sums are added up in parts of kSumPart; a run ends a part.
+// (x - y) - z, and then their opposites, if the set wants 8 sums. A filter's weights are a pattern for each: which sum
+// it is in the lower 2 bits, and in the third and the highest whether it is subtracted. Sums are added up in parts of
+// kSumPart; a run ends a part.
 struct SumConvJob {
     const float* input;
     const std::uint32_t* starts;  // where the top left tap of each position stands
@@ -208,13 +222,16 @@ struct ByteConvJob {
     const Epilogue* epilogue;
 };
 
-// A depthwise convolution of real numbers at one position: bias + the sum of all products.
+// A convolution of real numbers in which every filter has numbers of its own: bias + the sum of all parts, each the sum
+// of its products. At positions that follow one another in a row and see the same taps.
 struct DepthwiseConvJob {
-    const float* const* x;        // of each tap, the numbers of all channels
-    const float* const* weights;  // of each tap, those of all channels, then zeros up to a multiple of 64
-    std::size_t taps;
-    const float* bias;  // likewise
-    std::size_t position;
+    const float* const* x;        // of each tap, the numbers of all filters at the first position
+    const float* const* weights;  // of each tap, those of all filters, then zeros up to a multiple of 64
+    const std::size_t* ends;      // where each part ends among the taps
+    std::size_t parts;            // at least one
+    std::size_t step;             // from one position's numbers to the next one's
+    const float* bias;            // as the weights
+    std::size_t first_position, positions;
     const Epilogue* epilogue;
 };
 
@@ -239,8 +256,8 @@ struct Kernels {
     void (*pair_nibbles)(const std::uint8_t* a, const std::uint8_t* b, std::size_t count, std::uint16_t* out);
     void (*lut_conv)(const LutConvJob& job);
 
-    // Makes the four sums of each triple of channels, the last one filled up with zeros.
-    void (*make_sums)(const float* x, std::size_t channels, float* out);
+    // Makes the sums of each triple of channels, the last one filled up with zeros, of positions side by side.
+    void (*make_sums)(const float* x, std::size_t positions, std::size_t channels, float* out);
     void (*sum_conv)(const SumConvJob& job);
 
     // Makes the tables of positions of so many channels, filled up with zeros to a multiple of 8, and the sum of each
@@ -266,13 +283,21 @@ struct Kernels {
     // takes wide tables.
     void (*make_wide_sums)(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, bool has_halves,
                            std::uint8_t* tables, std::int32_t* sums) = nullptr;
+
+    // As float_conv; null where that is as fast.
+    void (*ink_conv)(const InkConvJob& job) = nullptr;
+
+    // The largest of `count` bytes, each in a row of `length`.
+    void (*byte_max)(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) = nullptr;
+
+    // How many sums of a triple make_sums makes and sum_conv takes: 4, or 8 with their opposites.
+    std::size_t sums_per_triple = 4;
 };
 
 // What the AVX-512 set has of the AVX2 one, since wider registers would gain nothing.
 namespace avx2 {
 std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, std::size_t words);
 void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums);
-void make_sums(const float* x, std::size_t channels, float* out);
 void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
 void byte_conv(const ByteConvJob& job);
 }  // namespace avx2

@@ -94,13 +94,15 @@ void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first
     }
 }
 
-void make_sums(const float* channels, std::size_t count, float* out) {
-    for (std::size_t i = 0; i < count; i += 3, out += 4) {
-        const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
-        out[0] = (x + y) + z;
-        out[1] = (x - y) + z;
-        out[2] = (x + y) - z;
-        out[3] = (x - y) - z;
+void make_sums(const float* x, std::size_t positions, std::size_t channels, float* out) {
+    for (; positions != 0; --positions, x += channels) {
+        for (std::size_t i = 0; i < channels; i += 3, out += 4) {
+            const float y = i + 1 < channels ? x[i + 1] : 0, z = i + 2 < channels ? x[i + 2] : 0;
+            out[0] = (x[i] + y) + z;
+            out[1] = (x[i] - y) + z;
+            out[2] = (x[i] + y) - z;
+            out[3] = (x[i] - y) - z;
+        }
     }
 }
 
@@ -145,6 +147,13 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
     }
 }
 
+void byte_max(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) {
+    std::memcpy(y, x[0], length);
+    for (std::size_t row = 1; row < count; ++row) {
+        for (std::size_t i = 0; i < length; ++i) y[i] = x[row][i] > y[i] ? x[row][i] : y[i];
+    }
+}
+
 void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
     for (std::size_t c = 0; c < channels; ++c) {
         out[c] = static_cast<std::int8_t>(2 * static_cast<int>(words[c / 64] >> (c % 64) & 1) - 1);
@@ -177,22 +186,29 @@ void byte_conv(const ByteConvJob& job) {
 }
 
 void depthwise_conv(const DepthwiseConvJob& job) {
-    for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
-        const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
-        float values[64] = {};
-        for (std::size_t tap = 0; tap < job.taps; ++tap) {
-            const float *x = job.x[tap] + first, *weights = job.weights[tap] + first;
-            for (std::size_t i = 0; i < n; ++i) values[i] += x[i] * weights[i];
+    for (std::size_t p = 0; p < job.positions; ++p) {
+        for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
+            const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
+            float values[64];
+            for (std::size_t i = 0; i < n; ++i) values[i] = job.bias[first + i];
+            for (std::size_t part = 0, tap = 0; part < job.parts; ++part) {
+                float sums[64] = {};
+                for (; tap < job.ends[part]; ++tap) {
+                    const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+                    for (std::size_t i = 0; i < n; ++i) sums[i] += x[i] * weights[i];
+                }
+                for (std::size_t i = 0; i < n; ++i) values[i] += sums[i];
+            }
+            float_epilogue(*job.epilogue, job.first_position + p, first, n, values);
         }
-        for (std::size_t i = 0; i < n; ++i) values[i] = job.bias[first + i] + values[i];
-        float_epilogue(*job.epilogue, job.position, first, n, values);
     }
 }
 
 }  // namespace
 
-const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv,    float_epilogue,
-                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,      nullptr,
-                               nullptr,    float_max, spread_signs,      byte_conv, depthwise_conv};
+const Kernels kPortableKernels{"portable", runs_here, count_differences, sum_signs, float_conv,     float_epilogue,
+                               nullptr,    nullptr,   nullptr,           make_sums, sum_conv,       nullptr,
+                               nullptr,    float_max, spread_signs,      byte_conv, depthwise_conv, nullptr,
+                               nullptr,    nullptr,   byte_max};
 
 }  // namespace dabnet

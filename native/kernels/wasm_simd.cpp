@@ -395,13 +395,15 @@ void lut_conv(const LutConvJob& job) {
     if (pair < job.pair_count) run_tile<1>(job, job.pairs + pair, n);
 }
 
-void make_sums(const float* channels, std::size_t count, float* out) {
-    for (std::size_t i = 0; i < count; i += 3, out += 4) {
-        const float x = channels[i], y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
-        out[0] = (x + y) + z;
-        out[1] = (x - y) + z;
-        out[2] = (x + y) - z;
-        out[3] = (x - y) - z;
+void make_sums(const float* x, std::size_t positions, std::size_t channels, float* out) {
+    for (; positions != 0; --positions, x += channels) {
+        for (std::size_t i = 0; i < channels; i += 3, out += 4) {
+            const float y = i + 1 < channels ? x[i + 1] : 0, z = i + 2 < channels ? x[i + 2] : 0;
+            out[0] = (x[i] + y) + z;
+            out[1] = (x[i] - y) + z;
+            out[2] = (x[i] + y) - z;
+            out[3] = (x[i] - y) - z;
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels.h"
 #include "tables.h"
@@ -155,7 +156,8 @@ template <typename Kind>
 struct RunningEpilogue {
     static constexpr bool kIsAny = Kind::kIsAny;
 
-    const Epilogue& job;
+    std::conditional_t<kIsAny, const Epilogue&, const Epilogue>
+        job;  // a copy is known not to change by what is written
     std::size_t position, first;
     std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
 
@@ -367,7 +369,8 @@ struct Tile {
 
 // scale (s . x) + offset sum(x) + bias of one position and up to 64 filters, each step rounded.
 template <typename Kind>
-void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+void epilogue_of_counts(const LutConvJob& shared, std::size_t position, std::size_t n, const std::uint16_t* counts) {
+    const LutConvJob job = shared;  // which is known not to change by what is written
     const __m128i base = _mm_set1_epi16(job.bases[position]);
     const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
@@ -485,13 +488,26 @@ void count_conv(const CountConvJob& job) {
     }
 }
 
-void make_sums(const float* channels, std::size_t count, float* out) {
-    const __m128 minus_y = _mm_castsi128_ps(_mm_setr_epi32(0, INT32_MIN, 0, INT32_MIN));
-    const __m128 minus_z = _mm_castsi128_ps(_mm_setr_epi32(0, 0, INT32_MIN, INT32_MIN));
-    for (std::size_t i = 0; i < count; i += 3, out += 4) {
-        const float y = i + 1 < count ? channels[i + 1] : 0, z = i + 2 < count ? channels[i + 2] : 0;
-        const __m128 sum = _mm_add_ps(_mm_set1_ps(channels[i]), _mm_xor_ps(_mm_set1_ps(y), minus_y));
-        _mm_storeu_ps(out, _mm_add_ps(sum, _mm_xor_ps(_mm_set1_ps(z), minus_z)));
+// The sums of 2 triples at a time.
+void make_sums(const float* channels, std::size_t positions, std::size_t count, float* out) {
+    const __m256i x = _mm256_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3), one = _mm256_set1_epi32(1);
+    const __m256i y = _mm256_add_epi32(x, one), z = _mm256_add_epi32(y, one);
+    const __m256 minus_y = _mm256_castsi256_ps(_mm256_set1_epi64x(INT64_MIN));
+    const __m256 minus_z =
+        _mm256_castsi256_ps(_mm256_setr_epi32(0, 0, INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN));
+    const auto sums_of = [&](__m256 six) {
+        const __m256 sum =
+            _mm256_add_ps(_mm256_permutevar8x32_ps(six, x), _mm256_xor_ps(_mm256_permutevar8x32_ps(six, y), minus_y));
+        return _mm256_add_ps(sum, _mm256_xor_ps(_mm256_permutevar8x32_ps(six, z), minus_z));
+    };
+    for (; positions != 0; --positions, channels += count) {
+        std::size_t i = 0;
+        for (; i + 8 <= count; i += 6, out += 8) _mm256_storeu_ps(out, sums_of(_mm256_loadu_ps(channels + i)));
+        for (; i < count; i += 6) {
+            const std::size_t left = count - i < 6 ? count - i : 6, sums = left > 3 ? 8 : 4;
+            store(out, sums, sums_of(load(channels + i, left)));
+            out += sums;
+        }
     }
 }
 
@@ -547,15 +563,16 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
     }
     for (int p = 0; p < Positions; ++p, ++position) {
         const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
-        run_epilogue<AnyEpilogue>(
-            *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-                const std::size_t filter = job.first_filter + i;
-                __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
-                if (job.offset != nullptr) {
-                    value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-                }
-                return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-            });
+        for (std::size_t i = 0; i < n; i += 8) {
+            const std::size_t filter = job.first_filter + i;
+            __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
+            if (job.offset != nullptr) {
+                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
+            }
+            if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+            _mm256_store_ps(totals[p] + i, value);
+        }
+        float_epilogue(*job.epilogue, position, job.first_filter, n, totals[p]);
     }
 }
 
@@ -714,8 +731,9 @@ struct SubsetTile {
 // (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters, each step rounded; `upper` is null for
 // numbers of 4 bits.
 template <typename Kind>
-void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
+void epilogue_of_subsets(const SubsetConvJob& shared, std::size_t position, std::size_t n, const std::uint32_t* lower,
                          const std::uint32_t* upper) {
+    const SubsetConvJob job = shared;  // which is known not to change by what is written
     const __m256i all = _mm256_set1_epi32(job.byte_sums[position]);
     const __m256 sum = _mm256_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
     run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
@@ -796,6 +814,21 @@ void subset_conv_of(const SubsetConvJob& job) {
 }
 
 void subset_conv(const SubsetConvJob& job) { job.plane == 0 ? subset_conv_of<1>(job) : subset_conv_of<2>(job); }
+
+void byte_max(const std::uint8_t* const* x, std::size_t count, std::size_t length, std::uint8_t* y) {
+    std::size_t i = 0;
+    for (; i + 32 <= length; i += 32) {
+        __m256i most = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x[0] + i));
+        for (std::size_t row = 1; row < count; ++row) {
+            most = _mm256_max_epu8(most, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x[row] + i)));
+        }
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), most);
+    }
+    for (; i < length; ++i) {
+        y[i] = x[0][i];
+        for (std::size_t row = 1; row < count; ++row) y[i] = x[row][i] > y[i] ? x[row][i] : y[i];
+    }
+}
 
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
@@ -879,20 +912,55 @@ void byte_conv(const ByteConvJob& job) {
     job.offset == nullptr ? byte_conv_rows<false>(job) : byte_conv_rows<true>(job);
 }
 
-void depthwise_conv(const DepthwiseConvJob& job) {
+// Sums 16 filters from `first` on, of which there are `count`, at `Positions` positions from number `p` of the job's
+// on.
+template <int Positions>
+inline __attribute__((always_inline)) void depthwise_conv_tile(const DepthwiseConvJob& job, std::size_t p,
+                                                               std::size_t first, std::size_t count,
+                                                               float (*totals)[64]) {
+    for (std::size_t part = 0, tap = 0; part < job.parts; ++part) {
+        __m256 sums[Positions][2];
+        for (int j = 0; j < Positions; ++j) sums[j][0] = sums[j][1] = _mm256_setzero_ps();
+        for (const std::size_t end = job.ends[part]; tap < end; ++tap) {
+            const float *x = job.x[tap] + p * job.step + first, *weights = job.weights[tap] + first;
+            const __m256 weight[2] = {_mm256_loadu_ps(weights), _mm256_loadu_ps(weights + 8)};
+#pragma GCC unroll 4
+            for (int j = 0; j < Positions; ++j, x += job.step) {
+                const __m256 lower = count >= 8 ? _mm256_loadu_ps(x) : load(x, count);
+                const __m256 upper = count >= 16 ? _mm256_loadu_ps(x + 8) : count > 8 ? load(x + 8, count - 8) : lower;
+                sums[j][0] = _mm256_add_ps(sums[j][0], _mm256_mul_ps(lower, weight[0]));
+                sums[j][1] = _mm256_add_ps(sums[j][1], _mm256_mul_ps(upper, weight[1]));
+            }
+        }
+        for (int j = 0; j < Positions; ++j) {
+            const float* before = part == 0 ? job.bias + first : totals[j];
+            for (int h = 0; h < 2; ++h) {
+                _mm256_store_ps(totals[j] + 8 * h, _mm256_add_ps(_mm256_loadu_ps(before + 8 * h), sums[j][h]));
+            }
+        }
+    }
+}
+
+template <int Positions>
+void depthwise_conv_at(const DepthwiseConvJob& job, std::size_t p) {
+    alignas(32) float totals[Positions][64];  // a tile fills 16 columns of it
     for (std::size_t first = 0; first < job.epilogue->filters; first += 64) {
         const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
-        run_epilogue<AnyEpilogue>(
-            *job.epilogue, job.position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
-                const std::size_t count = n - i < 8 ? n - i : 8;
-                __m256 sum = _mm256_setzero_ps();
-                for (std::size_t tap = 0; tap < job.taps; ++tap) {
-                    const __m256 weights = _mm256_loadu_ps(job.weights[tap] + first + i);
-                    sum = _mm256_add_ps(sum, _mm256_mul_ps(load(job.x[tap] + first + i, count), weights));
-                }
-                return _mm256_add_ps(_mm256_loadu_ps(job.bias + first + i), sum);
-            });
+        for (std::size_t i = 0; i < n; i += 16) {
+            auto* columns = reinterpret_cast<float (*)[64]>(totals[0] + i);
+            n - i >= 16 ? depthwise_conv_tile<Positions>(job, p, first + i, 16, columns)
+                        : depthwise_conv_tile<Positions>(job, p, first + i, n - i, columns);
+        }
+        for (std::size_t j = 0; j < Positions; ++j) {
+            float_epilogue(*job.epilogue, job.first_position + p + j, first, n, totals[j]);
+        }
     }
+}
+
+void depthwise_conv(const DepthwiseConvJob& job) {
+    std::size_t p = 0;
+    for (; p + 4 <= job.positions; p += 4) depthwise_conv_at<4>(job, p);
+    for (; p < job.positions; ++p) depthwise_conv_at<1>(job, p);
 }
 
 }  // namespace
@@ -904,17 +972,16 @@ std::uint32_t count_differences(const std::uint64_t* a, const std::uint64_t* b, 
 void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t channels, std::int32_t* sums) {
     dabnet::sum_signs(words, positions, channels, sums);
 }
-void make_sums(const float* x, std::size_t channels, float* out) { dabnet::make_sums(x, channels, out); }
 void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t* out) {
     dabnet::spread_signs(words, channels, out);
 }
 void byte_conv(const ByteConvJob& job) { dabnet::byte_conv(job); }
 }  // namespace avx2
 
-extern const Kernels kAvx2Kernels{"x86_avx2",     runs_here,        count_differences, sum_signs, float_conv,
-                                  float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
-                                  sum_conv,       make_subset_sums, subset_conv,       float_max, spread_signs,
-                                  byte_conv,      depthwise_conv,   count_conv};
+extern const Kernels kAvx2Kernels{
+    "x86_avx2",   runs_here, count_differences, sum_signs,  float_conv,       float_epilogue, spread_bits,
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,   make_subset_sums, subset_conv,    float_max,
+    spread_signs, byte_conv, depthwise_conv,    count_conv, nullptr,          nullptr,        byte_max};
 
 }  // namespace dabnet
 

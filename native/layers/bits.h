@@ -3,8 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
 
 namespace dabnet {
+
+// The number of the lowest bit that is set; there has to be one.
+inline std::size_t lowest_bit(std::uint64_t word) {
+#ifdef _MSC_VER
+    unsigned long number;
+    _BitScanForward64(&number, word);
+    return number;
+#else
+    return static_cast<std::size_t>(__builtin_ctzll(word));
+#endif
+}
 
 // Up to 8 bits of a row from bit `at` on; the row has at least at + count bits, and no byte behind them is touched.
 inline unsigned bits_at(const std::uint8_t* row, std::uint64_t at, std::size_t count) {

@@ -48,7 +48,7 @@ std::unique_ptr<Layer> make_convolution(const Builder& builder, const Convolutio
                                         const Epilogue& epilogue, const Window* pool);
 
 // The kinds of convolutions, each in a file of its own: of real numbers; of real numbers with one-bit weights, by sums
-// of three channels; of real numbers, a channel for each filter; of signs, by counting bits, one filter after
+// of three channels; of real numbers in groups; of signs, by counting bits, one filter after
 // the other or several at a time; of signs, by lookup tables; and of signs in groups of few channels, by adding bytes.
 std::unique_ptr<Layer> make_float_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue,
                                        const Window* pool);
@@ -61,9 +61,9 @@ bool has_count_conv(const Kernels& kernels, const Convolution& convolution);
 std::unique_ptr<Layer> make_count_conv(const Builder& builder, const Convolution& convolution,
                                        const Epilogue& epilogue);
 
-bool has_depthwise_conv(const Convolution& convolution);
-std::unique_ptr<Layer> make_depthwise_conv(const Builder& builder, const Convolution& convolution,
-                                           const Epilogue& epilogue);
+bool has_group_conv(const Convolution& convolution);
+std::unique_ptr<Layer> make_group_conv(const Builder& builder, const Convolution& convolution,
+                                       const Epilogue& epilogue);
 bool has_byte_conv(const Convolution& convolution);
 std::unique_ptr<Layer> make_byte_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue);
 
@@ -76,7 +76,7 @@ std::unique_ptr<Layer> make_subset_conv(const Builder& builder, const Convolutio
 
 // Whole numbers of real ones, and what is done with them.
 std::unique_ptr<Layer> make_quantize(const Builder& builder, const Shape& input, float scale, float low, float high);
-std::unique_ptr<Layer> make_whole_pool(const Shape& input, const Window& window);
+std::unique_ptr<Layer> make_whole_pool(const Builder& builder, const Shape& input, const Window& window);
 std::unique_ptr<Layer> make_whole_concat(const Builder& builder, const std::vector<Shape>& inputs);
 
 // `threshold` has a number for each channel, or is null for zeros; `flip` has a bit for each, or is null.

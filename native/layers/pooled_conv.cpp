@@ -43,6 +43,9 @@ class PooledConv : public Layer {
                 const std::size_t first = next % kept_rows() * conv_.columns();
                 if (!conv_.make_row(job, next, before, first, scratch.conv, scratch.left_out + first)) return;
             }
+            for (std::size_t i = height.first(row); i < height.end(row); ++i) {
+                scratch.firsts[i] = height.at(row, i) % kept_rows() * conv_.columns();
+            }
             for (std::size_t column = 0; column < pool_.width.positions; ++column) {
                 if (job.is_stopped(pool_.taps() * conv_.filters())) return;
                 const float* most = find_largest(row, column, scratch);
@@ -52,19 +55,23 @@ class PooledConv : public Layer {
     }
 
    private:
-    // What the convolution needs, what a window of the pool sees, the rows and a blank position, a position of the
-    // pool, and what of the rows is blank.
+    // What the convolution needs, the first positions of the rows that a row of the pool sees, what a window of it
+    // sees, the rows and a blank position, a position of the pool, and what of the rows is blank.
     struct Scratch {
         FloatConv::Scratch conv;
+        std::size_t* firsts;
         const float** taps;
         float *rows, *found;
         bool* left_out;
     };
     Scratch carve(Carver& carver) const {
         const std::uint64_t positions = std::uint64_t{kept_rows()} * conv_.columns();
-        return {conv_.carve(carver), carver.take<const float*>(pool_.taps() + 1),
+        return {conv_.carve(carver),
+                carver.take<std::size_t>(pool_.height.kernel),
+                carver.take<const float*>(pool_.taps() + 1),
                 carver.take<float>((positions + 1) * conv_.filters()),
-                carver.take<float>((conv_.filters() + 63) / 64 * 64), carver.take<bool>(positions)};
+                carver.take<float>((conv_.filters() + 63) / 64 * 64),
+                carver.take<bool>(positions)};
     }
 
     // The largest of what a window of the pool sees, of all filters.
@@ -74,9 +81,8 @@ class PooledConv : public Layer {
         std::size_t count = 0;
         bool sees_blank = false;
         for (std::size_t i = height.first(row); i < height.end(row); ++i) {
-            const std::size_t first = height.at(row, i) % kept_rows() * conv_.columns();
             for (std::size_t j = width.first(column); j < width.end(column); ++j) {
-                const std::size_t position = first + width.at(column, j);
+                const std::size_t position = scratch.firsts[i] + width.at(column, j);
                 if (scratch.left_out[position]) {
                     sees_blank = true;
                 } else {

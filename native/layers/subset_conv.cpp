@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../scratch.h"
 #include "bits.h"
-#include "blocks.h"
 #include "epilogue.h"
 #include "layers.h"
+#include "spread_map.h"
 
 namespace dabnet {
 namespace {
@@ -22,7 +21,7 @@ class SubsetConv : public Layer {
         const std::uint64_t blocks = (of.filters + kBlock - 1) / kBlock, taps = of.window.taps();
         const std::uint64_t lines = is_wide(kernels) ? 4 * rows_of(kernels, of) : rows_of(kernels, of) / 2;
         return blocks * (taps * lines * sizeof(Line) + kBlock * (3 * sizeof(float) + sizeof(std::int32_t))) +
-               of.window.positions() * sizeof(std::uint32_t) + taps * sizeof(std::size_t) + of.input.channels;
+               taps * sizeof(std::size_t) + of.input.channels;
     }
 
     SubsetConv(const Kernels& kernels, const Convolution& of, const Epilogue& epilogue)
@@ -39,13 +38,6 @@ class SubsetConv : public Layer {
         if (of.input.zero != 0) {
             find_shifts(of.bits);
             zeros_.assign(of.input.channels, of.input.zero);
-        }
-        const auto& [height, width] = of.window;
-        starts_.reserve(work_.units);
-        for (std::size_t row = 0; row < height.positions; ++row) {
-            for (std::size_t column = 0; column < width.positions; ++column) {
-                starts_.push_back(static_cast<std::uint32_t>(map_.start(of.window, row, column)));
-            }
         }
     }
 
@@ -69,14 +61,14 @@ class SubsetConv : public Layer {
         subset.tables = scratch.tables;
         subset.plane = planes() == 2 ? plane_bytes() : 0;
         subset.has_halves = has_halves(convolution_);
-        subset.starts = starts_.data();
+        subset.starts = scratch.spread.starts;
         subset.runs = map_.runs.data();
         subset.run_count = map_.runs.size();
         subset.run_length = map_.run_length;
         subset.scale = scale_.data();
         subset.offset = data_or_null(offset_);
         subset.bias = data_or_null(bias_);
-        subset.byte_sums = scratch.sums;
+        subset.byte_sums = scratch.spread.sums;
         subset.filter_shifts = shifts_.empty() ? nullptr : shifts_.data();
         subset.sum_shift = static_cast<std::int32_t>(convolution_.taps() * convolution_.input.zero);
         subset.epilogue = &epilogue;
@@ -92,24 +84,18 @@ class SubsetConv : public Layer {
             kernels_.subset_conv(subset);
             return true;
         };
-        std::size_t next = 0;
-        if (job.from != 0 || job.to != pieces()) {
-            const auto [first, end] = work_.to_prepare(job);
-            if (first < end && !prepare(job, first, end, scratch, next)) return;
-            return work_.each(job.from, job.to, at_once, convolve);
-        }
-        // All of it: a few rows at a time, whose tables stay at hand.
-        const auto& [height, width] = convolution_.window;
-        for (std::size_t row = 0, end; row < height.positions; row = end) {
-            end = std::min(row + rows_at_once(), height.positions);
-            const std::size_t first_unit = row * width.positions, end_unit = end * width.positions;
-            if (!prepare(job, first_unit, end_unit, scratch, next)) return;
-            for (std::size_t block = 0; block < work_.blocks; ++block) {
-                for (std::size_t unit = first_unit; unit < end_unit; unit += at_once) {
-                    if (!convolve(block, unit, std::min(unit + at_once, end_unit))) return;
-                }
+        const auto make_one = [&](std::size_t row, std::size_t at) {
+            make_row(job.input<std::uint8_t>(), row, at, scratch);
+        };
+        const std::size_t row_length = map_.columns * map_.per_position * row_bytes();
+        const auto move_rows = [&](std::size_t from, std::size_t count) {
+            for (std::size_t plane = 0; plane < planes(); ++plane) {
+                std::uint8_t* tables = scratch.tables + plane * plane_bytes();
+                std::copy(tables + from * row_length, tables + (from + count) * row_length, tables);
             }
-        }
+        };
+        run_spread_out(job, work_, convolution_.window, map_, scratch.spread, planes() * row_length, at_once, make_one,
+                       move_rows, convolve);
     }
 
    private:
@@ -117,15 +103,13 @@ class SubsetConv : public Layer {
         std::uint8_t bytes[64];
     };
 
-    // The tables, each position's sum of bytes, the sums of columns, and what a window sums to.
     struct Scratch {
         std::uint8_t* tables;
-        std::int32_t *position_sums, *column_sums, *sums;
+        SpreadScratch<std::int32_t> spread;
     };
     Scratch carve(Carver& carver) const {
         return {carver.take<std::uint8_t>(std::uint64_t{planes()} * plane_bytes()),
-                carver.take<std::int32_t>(std::uint64_t{map_.rows} * map_.columns),
-                carver.take<std::int32_t>(map_.columns), carver.take<std::int32_t>(convolution_.window.positions())};
+                {carver, convolution_.window, map_, true}};
     }
 
     static bool is_wide(const Kernels& kernels) { return kernels.make_wide_sums != nullptr; }
@@ -193,36 +177,8 @@ class SubsetConv : public Layer {
         }
     }
 
-    // Rows of positions whose tables fill a part of the second cache.
-    std::size_t rows_at_once() const {
-        constexpr std::size_t kBytes = std::size_t{1} << 18;
-        const std::size_t row = planes() * map_.columns * map_.per_position * row_bytes();
-        return std::max<std::size_t>(kBytes / row / convolution_.window.height.stride, 1);
-    }
-
-    // Gets the input of positions ready, but for the rows of the padded map before `next`, which are; false if the run
-    // has to end.
-    bool prepare(const Job& job, std::size_t first, std::size_t end, const Scratch& scratch, std::size_t& next) const {
-        const auto& [height, width] = convolution_.window;
-        const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
-        const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
-            if (height.dilation == 1 && row < next) return true;
-            if (job.is_stopped(map_.columns * map_.per_position)) return false;
-            make_row(job.input<std::uint8_t>(), row, scratch);
-            next = row + 1;
-            return true;
-        });
-        if (!goes_on) return false;
-        for (std::size_t row = first_row; row < end_row; ++row) {
-            if (job.is_stopped((height.kernel + 1) * map_.columns / 8)) return false;
-            sum_windows(convolution_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
-                        scratch.sums + row * width.positions);
-        }
-        return true;
-    }
-
-    // Makes the tables of a row of the padded map, and each position's sum.
-    void make_row(const std::uint8_t* x, std::size_t row, const Scratch& scratch) const {
+    // Makes the tables of a row of the padded map, as number `at` in memory, and each position's sum.
+    void make_row(const std::uint8_t* x, std::size_t row, std::size_t at, const Scratch& scratch) const {
         const auto& [height, width] = convolution_.window;
         const Shape& input = convolution_.input;
         std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
@@ -230,23 +186,23 @@ class SubsetConv : public Layer {
             left = std::min(width.before, map_.columns);
             right = std::min(width.before + input.width, map_.columns);
         }
-        for (std::size_t column = 0; column < left; ++column) pad(row * map_.columns + column, scratch);
+        for (std::size_t column = 0; column < left; ++column) pad(at * map_.columns + column, scratch);
         if (left < right) {
             const std::uint8_t* bytes = x + (row - height.before) * input.width * input.channels;
-            make_tables(bytes, right - left, row * map_.columns + left, scratch);
+            make_tables(bytes, right - left, at * map_.columns + left, scratch);
         }
-        for (std::size_t column = right; column < map_.columns; ++column) pad(row * map_.columns + column, scratch);
+        for (std::size_t column = right; column < map_.columns; ++column) pad(at * map_.columns + column, scratch);
     }
 
-    // Of positions side by side, the first of which is number `at` of the padded map.
+    // Of positions side by side, the first of which is number `at` in memory.
     void make_tables(const std::uint8_t* bytes, std::size_t positions, std::size_t at, const Scratch& scratch) const {
         std::uint8_t* lower = scratch.tables + at * map_.per_position * row_bytes();
         if (is_wide(kernels_)) {
             return kernels_.make_wide_sums(bytes, positions, convolution_.input.channels, has_halves(convolution_),
-                                           lower, scratch.position_sums + at);
+                                           lower, scratch.spread.position_sums + at);
         }
         kernels_.make_subset_sums(bytes, positions, convolution_.input.channels, lower,
-                                  planes() == 2 ? lower + plane_bytes() : nullptr, scratch.position_sums + at);
+                                  planes() == 2 ? lower + plane_bytes() : nullptr, scratch.spread.position_sums + at);
     }
 
     void pad(std::size_t at, const Scratch& scratch) const {
@@ -255,7 +211,7 @@ class SubsetConv : public Layer {
             std::memset(scratch.tables + plane * plane_bytes() + at * map_.per_position * row_bytes(), 0,
                         map_.per_position * row_bytes());
         }
-        scratch.position_sums[at] = 0;
+        scratch.spread.position_sums[at] = 0;
     }
 
     const Kernels& kernels_;
@@ -266,7 +222,6 @@ class SubsetConv : public Layer {
     std::vector<float> scale_, offset_, bias_;
     std::vector<std::int32_t> shifts_;
     std::vector<std::uint8_t> zeros_;  // a padded position, where its bytes are not 0
-    std::vector<std::uint32_t> starts_;
     EpilogueArrays epilogue_;
 };
 

@@ -1,10 +1,9 @@
 #include <algorithm>
 
-#include "../scratch.h"
 #include "bits.h"
-#include "blocks.h"
 #include "epilogue.h"
 #include "layers.h"
+#include "spread_map.h"
 
 namespace dabnet {
 namespace {
@@ -19,14 +18,14 @@ class SumConv : public Layer {
     static std::uint64_t bytes(const Convolution& convolution) {
         const std::uint64_t filters = (convolution.filters + kBlock - 1) / kBlock * kBlock;
         return convolution.window.taps() * count_triples(convolution) * filters + 3 * filters * sizeof(float) +
-               convolution.window.positions() * sizeof(std::uint32_t) + convolution.window.taps() * sizeof(std::size_t);
+               convolution.window.taps() * sizeof(std::size_t);
     }
 
     SumConv(const Kernels& kernels, const Convolution& convolution, const Epilogue& epilogue)
         : kernels_(kernels),
           convolution_(convolution),
           triples_(count_triples(convolution)),
-          map_(convolution.window, 4 * triples_),
+          map_(convolution.window, kernels.sums_per_triple * triples_),
           work_{(convolution.filters + kBlock - 1) / kBlock, static_cast<std::size_t>(convolution.window.positions()),
                 kPiece},
           patterns_(work_.blocks * patterns_per_block()),
@@ -35,13 +34,6 @@ class SumConv : public Layer {
           bias_(filled_up(convolution.bias, convolution.filters)),
           epilogue_(epilogue) {
         make_patterns(convolution.bits);
-        const auto& [height, width] = convolution.window;
-        starts_.reserve(work_.units);
-        for (std::size_t row = 0; row < height.positions; ++row) {
-            for (std::size_t column = 0; column < width.positions; ++column) {
-                starts_.push_back(static_cast<std::uint32_t>(map_.start(convolution.window, row, column)));
-            }
-        }
     }
 
     std::uint64_t pieces() const override { return work_.pieces(); }
@@ -61,22 +53,26 @@ class SumConv : public Layer {
     void run(const Job& job) const override {
         Carver carver(job.scratch);
         const Scratch scratch = carve(carver);
-        if (!prepare(job, scratch)) return;
         const Epilogue epilogue = epilogue_.bind(job);
         SumConvJob sum{};
         sum.input = scratch.map;
-        sum.starts = starts_.data();
+        sum.starts = scratch.spread.starts;
         sum.runs = map_.runs.data();
         sum.run_count = map_.runs.size();
-        sum.run_length = map_.run_length / 4;
+        sum.run_length = map_.run_length / kernels_.sums_per_triple;
         sum.scale = scale_.data();
         sum.offset = data_or_null(offset_);
         sum.bias = data_or_null(bias_);
-        sum.sums = offset_.empty() ? nullptr : scratch.sums;
+        sum.sums = offset_.empty() ? nullptr : scratch.spread.sums;
         sum.epilogue = &epilogue;
         const std::uint64_t unit_work = patterns_per_block();
         const std::size_t at_once = (units_at_once(unit_work) + kPiece - 1) / kPiece * kPiece;
-        work_.each(job.from, job.to, at_once, [&](std::size_t block, std::size_t from, std::size_t to) {
+        const auto make_one = [&](std::size_t row, std::size_t at) { make_row(job.input<float>(), row, at, scratch); };
+        const std::size_t row_length = map_.columns * map_.per_position;
+        const auto move_rows = [&](std::size_t from, std::size_t count) {
+            std::copy(scratch.map + from * row_length, scratch.map + (from + count) * row_length, scratch.map);
+        };
+        const auto convolve = [&](std::size_t block, std::size_t from, std::size_t to) {
             if (job.is_stopped((to - from) * unit_work)) return false;
             sum.first_position = from;
             sum.positions = to - from;
@@ -84,43 +80,23 @@ class SumConv : public Layer {
             sum.first_filter = block * kBlock;
             kernels_.sum_conv(sum);
             return true;
-        });
+        };
+        run_spread_out(job, work_, convolution_.window, map_, scratch.spread, row_length * sizeof(float), at_once,
+                       make_one, move_rows, convolve);
     }
 
    private:
-    // The map of sums, each position's sum, the sums of columns, and what a window sums to.
     struct Scratch {
-        float *map, *position_sums, *column_sums, *sums;
+        float* map;  // of sums
+        SpreadScratch<float> spread;
     };
     Scratch carve(Carver& carver) const {
-        const std::uint64_t positions = std::uint64_t{map_.rows} * map_.columns;
-        return {carver.take<float>(positions * map_.per_position), carver.take<float>(positions),
-                carver.take<float>(map_.columns), carver.take<float>(convolution_.window.positions())};
+        return {carver.take<float>(map_.size()), {carver, convolution_.window, map_, !offset_.empty()}};
     }
 
     static std::size_t count_triples(const Convolution& convolution) { return (convolution.input.channels + 2) / 3; }
     std::size_t patterns_per_block() const {
         return static_cast<std::size_t>(convolution_.window.taps()) * triples_ * kBlock;
-    }
-
-    // Gets the input of a job's positions ready, if that is not done; false if the run has to end.
-    bool prepare(const Job& job, const Scratch& scratch) const {
-        const auto [first, end] = work_.to_prepare(job);
-        if (first >= end) return true;
-        const auto& [height, width] = convolution_.window;
-        const std::size_t first_row = first / width.positions, end_row = (end - 1) / width.positions + 1;
-        const bool goes_on = each_row_seen(height, first_row, end_row, [&](std::size_t row) {
-            if (job.is_stopped(map_.columns * map_.per_position)) return false;
-            make_row(job.input<float>(), row, scratch);
-            return true;
-        });
-        if (!goes_on) return false;
-        for (std::size_t row = first_row; row < end_row && !offset_.empty(); ++row) {
-            if (job.is_stopped((height.kernel + 1) * map_.columns)) return false;
-            sum_windows(convolution_.window, map_.columns, scratch.position_sums, row, scratch.column_sums,
-                        scratch.sums + row * width.positions);
-        }
-        return true;
     }
 
     // The first of 3 weights says whether the sum is subtracted; the others, whether they differ from it. Channels that
@@ -145,25 +121,38 @@ class SumConv : public Layer {
         }
     }
 
-    // Makes the sums of a row of the padded map, and each position's sum.
-    void make_row(const float* x, std::size_t row, const Scratch& scratch) const {
+    // Makes the sums of a row of the padded map, as number `at` in memory, and each position's sum.
+    void make_row(const float* x, std::size_t row, std::size_t at, const Scratch& scratch) const {
         const auto& [height, width] = convolution_.window;
         const Shape& input = convolution_.input;
-        const bool is_row_inside = row >= height.before && row - height.before < input.height;
-        for (std::size_t column = 0; column < map_.columns; ++column) {
-            const std::size_t at = row * map_.columns + column;
-            float* sums = scratch.map + at * map_.per_position;
-            scratch.position_sums[at] = 0;
-            if (is_row_inside && column >= width.before && column - width.before < input.width) {
-                const std::size_t position = (row - height.before) * input.width + (column - width.before);
-                kernels_.make_sums(x + position * input.channels, input.channels, sums);
-                for (std::size_t triple = 0; triple < triples_ && !offset_.empty(); ++triple) {
-                    scratch.position_sums[at] += sums[4 * triple];
-                }
-            } else {
-                std::fill(sums, sums + map_.per_position, 0.0f);
-            }
+        std::size_t left = map_.columns, right = map_.columns;  // the map's columns are between them
+        if (row >= height.before && row - height.before < input.height) {
+            left = std::min(width.before, map_.columns);
+            right = std::min(width.before + input.width, map_.columns);
         }
+        float* line = scratch.map + at * map_.columns * map_.per_position;
+        std::fill(line, line + left * map_.per_position, 0.0f);
+        if (left < right) {
+            const float* positions = x + (row - height.before) * input.width * input.channels;
+            kernels_.make_sums(positions, right - left, input.channels, line + left * map_.per_position);
+        }
+        std::fill(line + right * map_.per_position, line + map_.columns * map_.per_position, 0.0f);
+        if (offset_.empty()) return;
+        float* position_sums = scratch.spread.position_sums + at * map_.columns;
+        std::size_t column = 0;
+        for (; column + 8 <= map_.columns; column += 8) add_triples<8>(line, column, position_sums);
+        for (; column < map_.columns; ++column) add_triples<1>(line, column, position_sums);
+    }
+
+    // Sums what is first of each triple, x + y + z, of a few columns at a time: an addition has to wait for the one
+    // before it.
+    template <std::size_t Columns>
+    void add_triples(const float* line, std::size_t column, float* position_sums) const {
+        float sums[Columns] = {};
+        for (std::size_t i = 0; i < map_.per_position; i += kernels_.sums_per_triple) {
+            for (std::size_t j = 0; j < Columns; ++j) sums[j] += line[(column + j) * map_.per_position + i];
+        }
+        std::copy(sums, sums + Columns, position_sums + column);
     }
 
     const Kernels& kernels_;
@@ -173,14 +162,13 @@ class SumConv : public Layer {
     Blocks work_;
     std::vector<std::uint8_t> patterns_;
     std::vector<float> scale_, offset_, bias_;
-    std::vector<std::uint32_t> starts_;
     EpilogueArrays epilogue_;
 };
 
 }  // namespace
 
 bool has_sum_conv(const Convolution& convolution) {
-    return convolution.groups == 1 && convolution.window.extent() <= UINT32_MAX / (2 * convolution.input.channels + 8);
+    return convolution.groups == 1 && convolution.window.extent() <= UINT32_MAX / (3 * convolution.input.channels + 8);
 }
 
 std::unique_ptr<Layer> make_sum_conv(const Builder& builder, const Convolution& convolution, const Epilogue& epilogue) {

@@ -35,7 +35,10 @@ class Quantize : public Layer {
 // A max-pool: first the largest of the rows that a row of windows sees, then of their columns.
 class WholePool : public Layer {
    public:
-    WholePool(const Shape& input, const Window& window) : input_(input), window_(window) {}
+    WholePool(const Kernels& kernels, const Shape& input, const Window& window)
+        : byte_max_(kernels.byte_max != nullptr ? kernels.byte_max : kPortableKernels.byte_max),
+          input_(input),
+          window_(window) {}
 
     std::uint64_t pieces() const override { return window_.height.positions; }
     double work() const override {
@@ -46,37 +49,46 @@ class WholePool : public Layer {
     }
     std::uint64_t scratch_bytes() const override {
         Carver carver;
-        carver.take<std::uint8_t>(std::uint64_t{input_.width} * input_.channels);
+        carve(carver);
         return carver.bytes();
     }
 
     void run(const Job& job) const override {
         const auto& [height, width] = window_;
         const std::size_t channels = input_.channels, row_bytes = input_.width * channels;
-        auto* most = Carver(job.scratch).take<std::uint8_t>(row_bytes);
+        Carver carver(job.scratch);
+        const Scratch scratch = carve(carver);
         std::uint8_t* y = job.output<std::uint8_t>() + job.from * width.positions * channels;
         for (std::size_t row = job.from; row < job.to; ++row) {
-            std::fill(most, most + row_bytes, std::uint8_t{0});
+            std::size_t count = 0;
             for (std::size_t i = height.first(row); i < height.end(row); ++i) {
-                if (job.is_stopped(row_bytes)) return;
-                keep_largest(job.input<std::uint8_t>() + height.at(row, i) * row_bytes, row_bytes, most);
+                scratch.taps[count++] = job.input<std::uint8_t>() + height.at(row, i) * row_bytes;
             }
+            if (job.is_stopped(count * row_bytes)) return;
+            byte_max_(scratch.taps, count, row_bytes, scratch.most);
             for (std::size_t column = 0; column < width.positions; ++column, y += channels) {
-                const std::size_t first = width.first(column), end = width.end(column);
-                if (job.is_stopped((end - first) * channels)) return;
-                std::fill(y, y + channels, std::uint8_t{0});
-                for (std::size_t j = first; j < end; ++j) {
-                    keep_largest(most + width.at(column, j) * channels, channels, y);
+                count = 0;
+                for (std::size_t j = width.first(column); j < width.end(column); ++j) {
+                    scratch.taps[count++] = scratch.most + width.at(column, j) * channels;
                 }
+                if (job.is_stopped(count * channels)) return;
+                byte_max_(scratch.taps, count, channels, y);
             }
         }
     }
 
    private:
-    static void keep_largest(const std::uint8_t* x, std::size_t count, std::uint8_t* most) {
-        for (std::size_t i = 0; i < count; ++i) most[i] = std::max(most[i], x[i]);
+    // What a window sees, and the largest of the rows.
+    struct Scratch {
+        const std::uint8_t** taps;
+        std::uint8_t* most;
+    };
+    Scratch carve(Carver& carver) const {
+        return {carver.take<const std::uint8_t*>(std::max(window_.height.kernel, window_.width.kernel)),
+                carver.take<std::uint8_t>(std::uint64_t{input_.width} * input_.channels)};
     }
 
+    decltype(Kernels::byte_max) byte_max_;
     Shape input_;
     Window window_;
 };
@@ -120,8 +132,8 @@ std::unique_ptr<Layer> make_quantize(const Builder& builder, const Shape& input,
     return std::make_unique<Quantize>(builder.kernels, input, only_quantized);
 }
 
-std::unique_ptr<Layer> make_whole_pool(const Shape& input, const Window& window) {
-    return std::make_unique<WholePool>(input, window);
+std::unique_ptr<Layer> make_whole_pool(const Builder& builder, const Shape& input, const Window& window) {
+    return std::make_unique<WholePool>(builder.kernels, input, window);
 }
 
 std::unique_ptr<Layer> make_whole_concat(const Builder& builder, const std::vector<Shape>& inputs) {

@@ -106,7 +106,7 @@ class NetworkBuilder {
                 return make_quantize(builder_, input, static_cast<float>(node.factor), static_cast<float>(node.low),
                                      static_cast<float>(node.high));
             case Op::kWholePool:
-                return make_whole_pool(input, window_over(input, node));
+                return make_whole_pool(builder_, input, window_over(input, node));
             case Op::kSignPool:
                 return make_sign_pool(builder_, input, window_over(input, node), node.flip);
             case Op::kAffine:

@@ -266,7 +266,8 @@ Drawn draw_layer(Random& random, const Kernels& kernels, Budget& budget, const S
 Shape draw_shape(Random& random) {
     const std::size_t channels =
         random.one_in(2) ? random.from(1, 20) : random.pick<std::size_t>({31, 32, 33, 63, 64, 65, 100, 127, 128, 130});
-    return {channels, random.from(1, 9), random.from(1, 9)};
+    const bool is_high = random.one_in(12);  // so that rows are done a few at a time
+    return {channels, is_high ? random.from(30, 70) : random.from(1, 9), random.from(1, 9)};
 }
 
 // A value, at a multiple of 64 as in a network, and no byte longer than it has to be.
