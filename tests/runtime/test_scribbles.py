@@ -104,4 +104,4 @@ def test_the_default_model_is_not_sure_of_letters_and_of_things_that_it_does_not
     told = f"letters {sure[0]}, things {sure[1]}: {dict(zip(THINGS, things, strict=True))}"
     assert sure[0] <= 0.25, told
     # It takes a peace sign for a wheel, infinity for eyeglasses and a heart for a strawberry: 0.25 would be better.
-    assert sure[1] <= 0.4, told
+    assert sure[1] <= 0.33, told
