@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,9 @@ Numbers = Callable[..., NDArray[np.float32]]
 """`floats` or `halves`."""
 
 
+MOST_WEIGHTS = 65_536
+
+
 @st.composite
 def windows(draw: st.DrawFn, shape: Shape, largest: int) -> dict[str, Any]:
     """Kernel, stride, padding and dilation that fit a map; padding may be wider than the kernel."""
@@ -78,6 +82,8 @@ def convolutions(
     groups = draw(st.sampled_from([1, 1, *divisors[:4], divisors[-1]]))
     few = st.integers(1, max(1, 12 // groups))
     filters = groups * draw(st.one_of(few, FILTERS) if one_bit and groups == 1 else few)
+    if one_bit and not shape.is_real and not shape.is_signs:  # a filter of whole numbers has at most so many weights
+        largest = min(largest, math.isqrt(MOST_WEIGHTS * groups // shape.channels))
     window = draw(windows(shape, largest))
     taps = window["kernel"][0] * window["kernel"][1] * (shape.channels // groups)
     bias = numbers(rng, filters) if draw(st.booleans()) else None

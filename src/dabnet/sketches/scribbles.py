@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dabnet.sketches.sketch import Sketch
+from dabnet.sketches.raster import Raster, rasterize
+from dabnet.sketches.sketch import GRID, Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,3 +179,13 @@ def _shape(rng: np.random.Generator) -> Stroke:
     waves = times * rng.integers(1, 9) * 2 * np.pi  # a wave, round or pointed
     heights = np.sin(waves) if rng.random() < 0.5 else np.sign(np.sin(waves))
     return np.stack([2 * times - 1, rng.uniform(0.1, 0.8) * heights], axis=1)
+
+
+def to_bitmap(sketch: Sketch, line_width: float) -> Sketch:
+    """Return a drawing of strokes as a bitmap with lines of this width, in the bitmap's pixels.
+
+    >>> to_bitmap(Sketch.from_strokes([[(0, 0), (9, 5)]]), line_width=2.0).line_width
+    2.0
+    """
+    levels = (rasterize(sketch, Raster(GRID, pen=line_width / GRID)).astype(np.uint16) * 15 + 127) // 255
+    return Sketch.from_bitmap((levels[:, ::2] << 4 | levels[:, 1::2]).astype(np.uint8), line_width)

@@ -16,7 +16,7 @@ from dabnet.errors import InputError, suggest
 from dabnet.sketches.crops import crop_source_size
 from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import rasterize_batch
-from dabnet.sketches.scribbles import draw_scribble
+from dabnet.sketches.scribbles import draw_scribble, to_bitmap
 from dabnet.training.augment import to_network
 from dabnet.training.augment_strokes import pen_widths
 from dabnet.training.mixing import Batch, mix
@@ -180,7 +180,10 @@ class Changed(Dataset[Batch]):
             rng = np.random.default_rng(seed)
             scribbles = min(rng.binomial(len(drawn), self._recipe.scribbles), len(drawn) - 1)
             for row in rng.choice(len(drawn), scribbles, replace=False):
-                drawn[row], labels[row] = draw_scribble(rng, drawn), NO_CLASS
+                scribble = draw_scribble(rng, drawn)
+                # Else a network could tell scribbles by how lines look, and be unsure of all that looks so.
+                drawn[row] = scribble if drawn[row].bitmap is None else to_bitmap(scribble, drawn[row].line_width)
+                labels[row] = NO_CLASS
         sketches, factors = self._strokes.apply(drawn, generator)
         larger = type(self._raster)(crop_source_size(self._raster.size), self._raster.margin, self._raster.pen)
         images = torch.from_numpy(rasterize_batch(sketches, larger, pen_widths(larger, factors)))
