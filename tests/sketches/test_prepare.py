@@ -87,11 +87,11 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
     read: list[int] = []
     real = preparing._read_piece
 
-    def note(source: Source, piece: int, path: Path) -> int:
+    def note(source: Source, parts: list[Path], piece: int) -> int:
         if len(read) == 2:
             raise KeyboardInterrupt
         read.append(piece)
-        return real(source, piece, path)
+        return real(source, parts, piece)
 
     monkeypatch.setattr(preparing, "_read_piece", note)
     with pytest.raises(KeyboardInterrupt):
@@ -158,10 +158,10 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, monkeypat
     source = open_source("synthetic", limit=100)
     real = preparing._read_piece
 
-    def fill(source: Source, piece: int, path: Path) -> int:
+    def fill(source: Source, parts: list[Path], piece: int) -> int:
         if piece == 2:
             raise OSError(28, os.strerror(28))
-        return real(source, piece, path)
+        return real(source, parts, piece)
 
     monkeypatch.setattr(preparing, "_read_piece", fill)
     with pytest.raises(InputError, match=r"No space left on device\): see to that, and run the same command again"):

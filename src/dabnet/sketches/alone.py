@@ -1,10 +1,8 @@
-"""One writer at a time, and no workers without the process that started them."""
+"""One writer at a time."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -57,15 +55,3 @@ def _lock(path: Path, output: Path) -> int:
         except OSError:  # a file system without locks
             return number
         os.close(number)  # whoever held it was done meanwhile, and deleted it
-
-
-def die_with_parent() -> None:
-    """Let this worker process end when the one that started it does, however that ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-
-        def watch() -> None:
-            parent.join()
-            os._exit(1)
-
-        threading.Thread(target=watch, name="watch the parent", daemon=True).start()

@@ -6,13 +6,9 @@ are there, the folds are dealt out and the pieces are merged into one file, or a
 
 from __future__ import annotations
 
+import functools
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-import threading
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +20,9 @@ import pyarrow.parquet as pq
 
 from dabnet._files import beside_name, write_beside
 from dabnet._text import encodable
+from dabnet._workers import WorkersDiedError, count_cores, work_in_processes
 from dabnet.errors import InputError
-from dabnet.sketches.alone import die_with_parent, only_writer
+from dabnet.sketches.alone import only_writer
 from dabnet.sketches.folds import TRAIN_ONLY, stratified_folds
 from dabnet.sketches.raster import Raster
 from dabnet.sketches.sources.union import UnionSource
@@ -106,13 +103,13 @@ def _prepare(
     resumed = len(parts) - len(missing)
     drawings = sum(count or 0 for count in there.values())
     try:
-        for done, count in enumerate(_read_pieces(source, missing, parts, workers or os.cpu_count() or 1)):
+        for done, count in enumerate(_read_pieces(source, missing, parts, workers or count_cores())):
             drawings += count
             if progress:
                 progress(resumed + done, len(parts), drawings)
-    except BrokenExecutor:
+    except WorkersDiedError:
         hint = "perhaps memory ran out: run the same command again, with fewer --workers"
-        raise InputError(f"a process that read was ended by the system; {hint}.") from None
+        raise InputError(f"one process after another was ended while it read; {hint}.") from None
     except OSError as problem:
         raise InputError(f"the work stopped ({problem}): see to that, and run the same command again.") from None
 
@@ -150,46 +147,13 @@ def _read_pieces(source: Source, missing: list[int], parts: list[Path], workers:
     yield 0
     if workers == 1 or len(missing) < 2:
         for piece in missing:
-            yield _read_piece(source, piece, parts[piece])
+            yield _read_piece(source, parts, piece)
         return
-    context = multiprocessing.get_context("spawn")  # forking a process with threads can hang
-    pool = ProcessPoolExecutor(min(workers, len(missing)), context, _start_worker, (source,))
-    try:
-        with _deaf_to_interrupts():  # which the workers, starting now, inherit: this process answers Ctrl-C
-            futures = [pool.submit(_work, piece, parts[piece]) for piece in missing]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    read = functools.partial(_read_piece, source, parts)
+    yield from work_in_processes(read, missing, workers)
 
 
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may change this
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-_source: Source | None = None
-
-
-def _start_worker(source: Source) -> None:
-    global _source
-    _source = source
-    die_with_parent()
-
-
-def _work(piece: int, path: Path) -> int:
-    assert _source is not None
-    return _read_piece(_source, piece, path)
-
-
-def _read_piece(source: Source, piece: int, path: Path) -> int:
+def _read_piece(source: Source, parts: list[Path], piece: int) -> int:
     """Read a piece into a file; what cannot be read is noted in its metadata."""
     drawings = list(source.read(piece))
     good = [drawing for drawing in drawings if not isinstance(drawing.sketch, InputError)]
@@ -210,9 +174,9 @@ def _read_piece(source: Source, piece: int, path: Path) -> int:
     table = table.append_column(PART_SCHEMA.field("own_label"), pa.array(own, pa.int32()))
     table = table.append_column(PART_SCHEMA.field("member"), pa.array([d.member for d in good], pa.int8()))
     table = table.replace_schema_metadata({"left_out": json.dumps(problems)})
-    beside = beside_name(path)
+    beside = beside_name(parts[piece])
     pq.write_table(table, beside, compression="lz4", use_dictionary=["label"], write_statistics=False)
-    beside.replace(path)
+    beside.replace(parts[piece])
     return len(good)
 
 
