@@ -1,4 +1,4 @@
-// For 64-bit ARM processors, all of which have NEON. As in x86_avx2.cpp, nothing here is shared with other files.
+// For 64-bit ARM processors, all of which have NEON.
 //
 // The tables are the same: `tbl` looks 16 bytes up in a table of 16. For 4 channels at two positions, with bits a and
 // b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 16 filters are what
@@ -13,6 +13,7 @@
 
 #include "kernels.h"
 #include "tables.h"
+#include "vectors.h"
 
 namespace dabnet {
 namespace {
@@ -40,42 +41,6 @@ void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t ch
     }
 }
 
-// As the portable one, with a part's sums of 4 * `Fours` filters in registers.
-template <int Fours>
-void float_conv_block(const FloatConvJob& job, std::size_t first) {
-    float* sums = job.sums + first;
-    for (int i = 0; i < Fours; ++i) vst1q_f32(sums + 4 * i, vld1q_f32(job.bias + first + 4 * i));
-    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-        float32x4_t inner[Fours];
-        for (int i = 0; i < Fours; ++i) inner[i] = vdupq_n_f32(0);
-        for (; term < job.ends[part]; ++term) {
-            const float32x4_t x = vdupq_n_f32(job.terms[term].x);
-            const float* weights = job.terms[term].weights + first;
-#pragma GCC unroll 16
-            for (int i = 0; i < Fours; ++i) {
-                inner[i] = vaddq_f32(inner[i], vmulq_f32(x, vld1q_f32(weights + 4 * i)));
-            }
-        }
-        for (int i = 0; i < Fours; ++i) vst1q_f32(sums + 4 * i, vaddq_f32(vld1q_f32(sums + 4 * i), inner[i]));
-    }
-}
-
-void float_conv(const FloatConvJob& job) {
-    std::size_t filter = 0;
-    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<16>(job, filter);
-    for (; filter + 16 <= job.filters; filter += 16) float_conv_block<4>(job, filter);
-    for (; filter + 4 <= job.filters; filter += 4) float_conv_block<1>(job, filter);
-    for (; filter < job.filters; ++filter) {
-        float sum = job.bias[filter];
-        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-            float inner = 0;
-            for (; term < job.ends[part]; ++term) inner += job.terms[term].x * job.terms[term].weights[filter];
-            sum += inner;
-        }
-        job.sums[filter] = sum;
-    }
-}
-
 void spread_bits(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
     for (std::size_t start = 0; start < nibbles; start += 16, ++words) {
         const uint8x8_t bytes = vcreate_u8(*words);
@@ -99,135 +64,67 @@ void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t coun
     for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
 }
 
-// The first `count` of 8 numbers; the others are 0, or stay as they are.
-inline float32x4x2_t load(const float* numbers, std::size_t count) {
-    if (count == 8) return {{vld1q_f32(numbers), vld1q_f32(numbers + 4)}};
-    float some[8] = {};
-    std::memcpy(some, numbers, count * sizeof(float));
-    return {{vld1q_f32(some), vld1q_f32(some + 4)}};
-}
+// The numbers of 8 filters.
+struct Lanes {
+    using Floats = float32x4x2_t;
+    static constexpr std::size_t kFloats = 8;
+    static constexpr bool kUnrolls = false;
+    static constexpr bool kMasks = false;
 
-inline void store(float* numbers, std::size_t count, float32x4x2_t values) {
-    float some[8];
-    float* to = count == 8 ? numbers : some;
-    vst1q_f32(to, values.val[0]);
-    vst1q_f32(to + 4, values.val[1]);
-    if (count != 8) std::memcpy(numbers, some, count * sizeof(float));
-}
-
-// A bit for each of 8 numbers: is it at least its threshold?
-inline std::uint64_t compare(float32x4x2_t values, const float* thresholds) {
-    static constexpr std::uint16_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
-    const uint16x4_t low = vmovn_u32(vcgeq_f32(values.val[0], vld1q_f32(thresholds)));
-    const uint16x4_t high = vmovn_u32(vcgeq_f32(values.val[1], vld1q_f32(thresholds + 4)));
-    return vaddvq_u16(vandq_u16(vcombine_u16(low, high), vld1q_u16(kBits)));
-}
-
-// Stores the first `count` of 8 numbers as bytes.
-inline void quantize(const Quantization& job, std::size_t at, std::size_t count, float32x4x2_t value) {
-    const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
-    int16x4_t halves[2];
-    for (int h = 0; h < 2; ++h) {
-        float32x4_t x = vmulq_n_f32(value.val[h], job.scale);
-        x = vbslq_f32(vcgtq_f32(x, low), x, low);
-        x = vbslq_f32(vcltq_f32(x, high), x, high);
-        halves[h] = vmovn_s32(vsubq_s32(vcvtnq_s32_f32(x), vcvtq_s32_f32(low)));
-    }
-    const uint8x8_t bytes = vqmovun_s16(vcombine_s16(halves[0], halves[1]));
-    if (count == 8) return vst1_u8(job.out + at, bytes);
-    std::uint8_t some[8];
-    vst1_u8(some, bytes);
-    std::memcpy(job.out + at, some, count);
-}
-
-// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
-// one, its bits are in a register too.
-template <std::size_t Most>
-struct RunningEpilogue {
-    const Epilogue& job;
-    std::size_t position, first;
-    std::uint64_t bits[Most] = {};
-
-    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
-        : job(epilogue), position(position_number), first(first_filter) {}
-
-    std::size_t signs() const { return Most == 1 ? 1 : job.signs_count; }
-
-    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, float32x4x2_t value) {
-        bits[set] |= compare(value, job.signs[set].threshold + first + i) << i;
+    template <typename Function>
+    static DABNET_INLINE Floats each(Function function) {
+        return {{function(0), function(1)}};
     }
 
-    inline __attribute__((always_inline)) static float32x4_t affine(const AffineArrays& arrays, std::size_t filter,
-                                                                    float32x4_t x) {
-        if (arrays.shift == nullptr) return x;
-        if (arrays.scale != nullptr) x = vmulq_f32(vld1q_f32(arrays.scale + filter), x);
-        return vaddq_f32(x, vld1q_f32(arrays.shift + filter));
+    static Floats load(const float* numbers) { return {{vld1q_f32(numbers), vld1q_f32(numbers + 4)}}; }
+    static Floats load(const float* numbers, std::size_t count) {
+        if (count == 8) return load(numbers);
+        float some[8] = {};
+        std::memcpy(some, numbers, count * sizeof(float));
+        return load(some);
     }
-
-    inline __attribute__((always_inline)) float32x4_t activation(std::size_t filter, float32x4_t x) const {
-        if (job.slope != nullptr) {
-            const float32x4_t below = vmulq_f32(vld1q_f32(job.slope + filter), x);
-            return vbslq_f32(vcgtq_f32(x, vdupq_n_f32(0)), x, below);
+    static void store(float* numbers, std::size_t count, Floats values) {
+        float some[8];
+        float* to = count == 8 ? numbers : some;
+        vst1q_f32(to, values.val[0]);
+        vst1q_f32(to + 4, values.val[1]);
+        if (count != 8) std::memcpy(numbers, some, count * sizeof(float));
+    }
+    static Floats splat(float number) { return {{vdupq_n_f32(number), vdupq_n_f32(number)}}; }
+    static Floats add(Floats a, Floats b) {
+        return each([&](int h) { return vaddq_f32(a.val[h], b.val[h]); });
+    }
+    static Floats mul(Floats a, Floats b) {
+        return each([&](int h) { return vmulq_f32(a.val[h], b.val[h]); });
+    }
+    static Floats clamp(Floats x, Floats low, Floats high) {
+        return each([&](int h) {
+            const float32x4_t above = vbslq_f32(vcgtq_f32(x.val[h], low.val[h]), x.val[h], low.val[h]);
+            return vbslq_f32(vcltq_f32(above, high.val[h]), above, high.val[h]);
+        });
+    }
+    static Floats above_zero(Floats x, Floats below) {
+        return each([&](int h) { return vbslq_f32(vcgtzq_f32(x.val[h]), x.val[h], below.val[h]); });
+    }
+    static std::uint64_t at_least(Floats x, Floats y) {
+        static constexpr std::uint16_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+        const uint16x4_t low = vmovn_u32(vcgeq_f32(x.val[0], y.val[0]));
+        const uint16x4_t high = vmovn_u32(vcgeq_f32(x.val[1], y.val[1]));
+        return vaddvq_u16(vandq_u16(vcombine_u16(low, high), vld1q_u16(kBits)));
+    }
+    static DABNET_INLINE void quantize(const Quantization& job, std::size_t at, std::size_t count, Floats x) {
+        const Floats low = splat(job.low), value = clamp(mul(x, splat(job.scale)), low, splat(job.high));
+        int16x4_t halves[2];
+        for (int h = 0; h < 2; ++h) {
+            halves[h] = vmovn_s32(vsubq_s32(vcvtnq_s32_f32(value.val[h]), vcvtq_s32_f32(low.val[h])));
         }
-        const float32x4_t low = vdupq_n_f32(job.low), high = vdupq_n_f32(job.high);
-        x = vbslq_f32(vcgtq_f32(x, low), x, low);
-        return vbslq_f32(vcltq_f32(x, high), x, high);
-    }
-
-    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, float32x4x2_t value) {
-        const std::size_t at = position * job.filters + first + i;
-        if (job.added != nullptr) {
-            const float32x4x2_t added = load(job.added + at, count);
-            for (int h = 0; h < 2; ++h) value.val[h] = vaddq_f32(value.val[h], added.val[h]);
-        }
-        for (std::size_t set = 0; set < job.early_signs; ++set) take_sign(set, i, value);
-        if (job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
-        for (std::size_t h = 0; h < 2; ++h) {
-            const std::size_t filter = first + i + 4 * h;
-            value.val[h] = affine(job.after, filter, activation(filter, affine(job.before, filter, value.val[h])));
-        }
-        for (std::size_t set = job.early_signs; set < signs(); ++set) take_sign(set, i, value);
-        for (std::size_t set = 0; set < job.quantized_count; ++set) quantize(job.quantized[set], at, count, value);
-        if (job.real != nullptr) store(job.real + at, count, value);
-    }
-
-    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
-        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < signs(); ++set) {
-            std::uint64_t flip;
-            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
-            job.signs[set].out[word] = (bits[set] & all) ^ flip;
-        }
+        const uint8x8_t bytes = vqmovun_s16(vcombine_s16(halves[0], halves[1]));
+        if (count == 8) return vst1_u8(job.out + at, bytes);
+        std::uint8_t some[8];
+        vst1_u8(some, bytes);
+        std::memcpy(job.out + at, some, count);
     }
 };
-
-// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
-template <std::size_t Most, typename Value>
-inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
-                                                        std::size_t n, Value value) {
-    RunningEpilogue<Most> running(job, position, first);
-    for (std::size_t i = 0; i < n; i += 8) running.apply(i, n - i < 8 ? n - i : 8, value(i));
-    running.write_signs(n);
-}
-
-void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    const auto value = [&](std::size_t i)
-                           __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
-    if (job.signs_count == 1) {
-        run_epilogue<1>(job, position, first, n, value);
-    } else {
-        run_epilogue<kMostSigns>(job, position, first, n, value);
-    }
-}
-
-// scale x + offset sum + bias of 4 filters, each step rounded.
-template <typename Job>
-inline float32x4_t scaled(const Job& job, std::size_t filter, float32x4_t x, float32x4_t sum) {
-    float32x4_t value = vmulq_f32(vld1q_f32(job.scale + filter), x);
-    if (job.offset != nullptr) value = vaddq_f32(value, vmulq_f32(vld1q_f32(job.offset + filter), sum));
-    return job.bias == nullptr ? value : vaddq_f32(value, vld1q_f32(job.bias + filter));
-}
 
 // The counts of `Pairs` pairs of positions and 16 * `Quarters` filters.
 //
@@ -329,17 +226,18 @@ struct Tile {
     }
 };
 
-template <std::size_t Most>
+template <typename Kind>
 void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
     const int16x8_t base = vdupq_n_s16(job.bases[position]);
-    const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    run_epilogue<Most>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const int16x8_t dots = vsubq_s16(base, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
-        const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
-        const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(dots));
-        const std::size_t filter = job.first_filter + i;
-        return float32x4x2_t{{scaled(job, filter, low, sum), scaled(job, filter + 4, high, sum)}};
-    });
+    const Lanes::Floats sum = Lanes::splat(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    run_epilogue<Lanes, Kind>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const int16x8_t dots = vsubq_s16(base, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
+            const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
+            const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(dots));
+            const std::size_t filter = job.first_filter + i;
+            return scaled<Lanes>(job, filter, {{low, high}}, sum);
+        });
 }
 
 template <int Pairs, int Quarters>
@@ -349,7 +247,7 @@ void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n) {
     const std::uint16_t (*counts)[64] = tile.counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, counts += 2) {
         const auto epilogue_at =
-            job.epilogue->signs_count == 1 ? epilogue_of_counts<1> : epilogue_of_counts<kMostSigns>;
+            job.epilogue->signs_count == 1 ? epilogue_of_counts<AnyEpilogue<1>> : epilogue_of_counts<AnyEpilogue<>>;
         epilogue_at(job, pair->first, n, counts[0]);
         if (pair->second != pair->first) epilogue_at(job, pair->second, n, counts[1]);
     }
@@ -440,13 +338,12 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
         sum_conv_tile<Positions>(job, position, job.patterns + i / 16 * block, totals[0] + i);
     }
     for (int p = 0; p < Positions; ++p, ++position) {
-        const float32x4_t sum = vdupq_n_f32(job.offset == nullptr ? 0.0f : job.sums[position]);
-        run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
-                                 [&](std::size_t i) __attribute__((always_inline)) {
-                                     const std::size_t filter = job.first_filter + i;
-                                     return float32x4x2_t{{scaled(job, filter, vld1q_f32(totals[p] + i), sum),
-                                                           scaled(job, filter + 4, vld1q_f32(totals[p] + i + 4), sum)}};
-                                 });
+        const Lanes::Floats sum = Lanes::splat(job.offset == nullptr ? 0.0f : job.sums[position]);
+        run_epilogue<Lanes, AnyEpilogue<>>(*job.epilogue, position, job.first_filter, n,
+                                           [&](std::size_t i) __attribute__((always_inline)) {
+                                               const std::size_t filter = job.first_filter + i;
+                                               return scaled<Lanes>(job, filter, Lanes::load(totals[p] + i), sum);
+                                           });
     }
 }
 
@@ -584,22 +481,21 @@ struct SubsetTile {
 void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
                          const std::uint32_t* upper) {
     const int32x4_t all = vdupq_n_s32(job.byte_sums[position]);
-    const float32x4_t sum = vdupq_n_f32(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
-                             [&](std::size_t i) __attribute__((always_inline)) {
-                                 float32x4x2_t value;
-                                 for (std::size_t h = 0; h < 2; ++h) {
-                                     const std::size_t at = i + 4 * h, filter = job.first_filter + at;
-                                     uint32x4_t subset = vld1q_u32(lower + at);
-                                     if (upper != nullptr)
-                                         subset = vaddq_u32(subset, vshlq_n_u32(vld1q_u32(upper + at), 4));
-                                     int32x4_t dots = vsubq_s32(vreinterpretq_s32_u32(vaddq_u32(subset, subset)), all);
-                                     if (job.filter_shifts != nullptr)
-                                         dots = vsubq_s32(dots, vld1q_s32(job.filter_shifts + filter));
-                                     value.val[h] = scaled(job, filter, vcvtq_f32_s32(dots), sum);
-                                 }
-                                 return value;
-                             });
+    const Lanes::Floats sum = Lanes::splat(static_cast<float>(job.byte_sums[position] - job.sum_shift));
+    run_epilogue<Lanes, AnyEpilogue<>>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            Lanes::Floats values;
+            for (std::size_t h = 0; h < 2; ++h) {
+                const std::size_t at = i + 4 * h;
+                uint32x4_t subset = vld1q_u32(lower + at);
+                if (upper != nullptr) subset = vaddq_u32(subset, vshlq_n_u32(vld1q_u32(upper + at), 4));
+                int32x4_t dots = vsubq_s32(vreinterpretq_s32_u32(vaddq_u32(subset, subset)), all);
+                if (job.filter_shifts != nullptr)
+                    dots = vsubq_s32(dots, vld1q_s32(job.filter_shifts + job.first_filter + at));
+                values.val[h] = vcvtq_f32_s32(dots);
+            }
+            return scaled<Lanes>(job, job.first_filter + i, values, sum);
+        });
 }
 
 template <int Positions, int Planes>
@@ -647,9 +543,9 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-extern const Kernels kNeonKernels{"arm_neon",     runs_here,        count_differences, sum_signs, float_conv,
-                                  float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
-                                  sum_conv,       make_subset_sums, subset_conv,       float_max};
+extern const Kernels kNeonKernels{
+    "arm_neon",   runs_here, count_differences, sum_signs, float_conv<Lanes, 8, 2>, float_epilogue<Lanes>, spread_bits,
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums,        subset_conv,           float_max};
 
 }  // namespace dabnet
 

@@ -272,9 +272,9 @@ struct Kernels {
     // What follows is null where a set has nothing faster than the portable one.
 
     // Makes a byte of each sign, +1 or -1; what comes after the channels, up to a multiple of 32, may be anything.
-    void (*spread_signs)(const std::uint64_t* words, std::size_t channels, std::int8_t* out);
-    void (*byte_conv)(const ByteConvJob& job);
-    void (*depthwise_conv)(const DepthwiseConvJob& job);
+    void (*spread_signs)(const std::uint64_t* words, std::size_t channels, std::int8_t* out) = nullptr;
+    void (*byte_conv)(const ByteConvJob& job) = nullptr;
+    void (*depthwise_conv)(const DepthwiseConvJob& job) = nullptr;
 
     // Null where bits are counted by count_differences. A set that has lut_conv takes this for groups only.
     void (*count_conv)(const CountConvJob& job) = nullptr;

@@ -1,5 +1,4 @@
-// For WebAssembly with 128-bit SIMD, which every engine has had since 2021. As in x86_avx2.cpp, nothing here is shared
-// with other files.
+// For WebAssembly with 128-bit SIMD, which every engine has had since 2021.
 //
 // The tables are the same: `i8x16.swizzle` looks 16 bytes up in a table of 16. For 4 channels at two positions, with
 // bits a and b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15, and the 4-bit weights of 16 filters
@@ -13,6 +12,7 @@
 
 #include "kernels.h"
 #include "tables.h"
+#include "vectors.h"
 
 namespace dabnet {
 namespace {
@@ -42,44 +42,6 @@ void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t ch
     }
 }
 
-// As the portable one, with a part's sums of 4 * `Fours` filters in registers.
-template <int Fours>
-void float_conv_block(const FloatConvJob& job, std::size_t first) {
-    float* sums = job.sums + first;
-    for (int i = 0; i < Fours; ++i) wasm_v128_store(sums + 4 * i, wasm_v128_load(job.bias + first + 4 * i));
-    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-        v128_t inner[Fours];
-        for (int i = 0; i < Fours; ++i) inner[i] = wasm_f32x4_splat(0);
-        for (; term < job.ends[part]; ++term) {
-            const v128_t x = wasm_f32x4_splat(job.terms[term].x);
-            const float* weights = job.terms[term].weights + first;
-#pragma GCC unroll 16
-            for (int i = 0; i < Fours; ++i) {
-                inner[i] = wasm_f32x4_add(inner[i], wasm_f32x4_mul(x, wasm_v128_load(weights + 4 * i)));
-            }
-        }
-        for (int i = 0; i < Fours; ++i) {
-            wasm_v128_store(sums + 4 * i, wasm_f32x4_add(wasm_v128_load(sums + 4 * i), inner[i]));
-        }
-    }
-}
-
-void float_conv(const FloatConvJob& job) {
-    std::size_t filter = 0;
-    for (; filter + 32 <= job.filters; filter += 32) float_conv_block<8>(job, filter);
-    for (; filter + 16 <= job.filters; filter += 16) float_conv_block<4>(job, filter);
-    for (; filter + 4 <= job.filters; filter += 4) float_conv_block<1>(job, filter);
-    for (; filter < job.filters; ++filter) {
-        float sum = job.bias[filter];
-        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-            float inner = 0;
-            for (; term < job.ends[part]; ++term) inner += job.terms[term].x * job.terms[term].weights[filter];
-            sum += inner;
-        }
-        job.sums[filter] = sum;
-    }
-}
-
 void spread_bits(const std::uint64_t* words, std::size_t nibbles, std::uint8_t* out) {
     for (std::size_t start = 0; start < nibbles; start += 16, ++words) {
         const v128_t bytes = wasm_v128_load64_zero(words);
@@ -106,137 +68,68 @@ void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t coun
     for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
 }
 
-struct Eight {
-    v128_t half[2];
-};
+// The numbers of 8 filters.
+struct Lanes {
+    struct Floats {
+        v128_t half[2];
+    };
+    static constexpr std::size_t kFloats = 8;
+    static constexpr bool kUnrolls = false;
+    static constexpr bool kMasks = false;
 
-// The first `count` of 8 numbers; the others are 0, or stay as they are.
-inline Eight load(const float* numbers, std::size_t count) {
-    if (count == 8) return {{wasm_v128_load(numbers), wasm_v128_load(numbers + 4)}};
-    float some[8] = {};
-    std::memcpy(some, numbers, count * sizeof(float));
-    return {{wasm_v128_load(some), wasm_v128_load(some + 4)}};
-}
-
-inline void store(float* numbers, std::size_t count, const Eight& values) {
-    float some[8];
-    float* to = count == 8 ? numbers : some;
-    wasm_v128_store(to, values.half[0]);
-    wasm_v128_store(to + 4, values.half[1]);
-    if (count != 8) std::memcpy(numbers, some, count * sizeof(float));
-}
-
-// A bit for each of 8 numbers: is it at least its threshold?
-inline std::uint64_t compare(const Eight& values, const float* thresholds) {
-    return wasm_i32x4_bitmask(wasm_f32x4_ge(values.half[0], wasm_v128_load(thresholds))) |
-           wasm_i32x4_bitmask(wasm_f32x4_ge(values.half[1], wasm_v128_load(thresholds + 4))) << 4;
-}
-
-// Stores the first `count` of 8 numbers as bytes.
-inline void quantize(const Quantization& job, std::size_t at, std::size_t count, const Eight& value) {
-    const v128_t low = wasm_f32x4_splat(job.low), high = wasm_f32x4_splat(job.high);
-    v128_t halves[2];
-    for (int h = 0; h < 2; ++h) {
-        const v128_t x = wasm_f32x4_mul(value.half[h], wasm_f32x4_splat(job.scale));
-        const v128_t clamped = wasm_f32x4_pmin(high, wasm_f32x4_pmax(low, x));
-        halves[h] = wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_sub(wasm_f32x4_nearest(clamped), low));
-    }
-    const v128_t words = wasm_i16x8_narrow_i32x4(halves[0], halves[1]);
-    const v128_t bytes = wasm_u8x16_narrow_i16x8(words, words);
-    if (count == 8) return wasm_v128_store64_lane(job.out + at, bytes, 0);
-    std::uint8_t some[16];
-    wasm_v128_store(some, bytes);
-    std::memcpy(job.out + at, some, count);
-}
-
-// As the portable one, 8 filters at a time; the numbers are in registers. `Most` is how many signs there can be: with
-// one, its bits are in a register too.
-template <std::size_t Most>
-struct RunningEpilogue {
-    const Epilogue& job;
-    std::size_t position, first;
-    std::uint64_t bits[Most] = {};
-
-    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
-        : job(epilogue), position(position_number), first(first_filter) {}
-
-    std::size_t signs() const { return Most == 1 ? 1 : job.signs_count; }
-
-    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, const Eight& value) {
-        bits[set] |= compare(value, job.signs[set].threshold + first + i) << i;
+    template <typename Function>
+    static DABNET_INLINE Floats each(Function function) {
+        return {{function(0), function(1)}};
     }
 
-    inline __attribute__((always_inline)) static v128_t affine(const AffineArrays& arrays, std::size_t filter,
-                                                               v128_t x) {
-        if (arrays.shift == nullptr) return x;
-        if (arrays.scale != nullptr) x = wasm_f32x4_mul(wasm_v128_load(arrays.scale + filter), x);
-        return wasm_f32x4_add(x, wasm_v128_load(arrays.shift + filter));
+    static Floats load(const float* numbers) { return {{wasm_v128_load(numbers), wasm_v128_load(numbers + 4)}}; }
+    static Floats load(const float* numbers, std::size_t count) {
+        if (count == 8) return load(numbers);
+        float some[8] = {};
+        std::memcpy(some, numbers, count * sizeof(float));
+        return load(some);
     }
-
-    inline __attribute__((always_inline)) v128_t activation(std::size_t filter, v128_t x) const {
-        if (job.slope != nullptr) {
-            const v128_t below = wasm_f32x4_mul(wasm_v128_load(job.slope + filter), x);
-            return wasm_v128_bitselect(x, below, wasm_f32x4_gt(x, wasm_f32x4_splat(0)));
+    static void store(float* numbers, std::size_t count, const Floats& values) {
+        float some[8];
+        float* to = count == 8 ? numbers : some;
+        wasm_v128_store(to, values.half[0]);
+        wasm_v128_store(to + 4, values.half[1]);
+        if (count != 8) std::memcpy(numbers, some, count * sizeof(float));
+    }
+    static Floats splat(float number) { return {{wasm_f32x4_splat(number), wasm_f32x4_splat(number)}}; }
+    static Floats add(const Floats& a, const Floats& b) {
+        return each([&](int h) { return wasm_f32x4_add(a.half[h], b.half[h]); });
+    }
+    static Floats mul(const Floats& a, const Floats& b) {
+        return each([&](int h) { return wasm_f32x4_mul(a.half[h], b.half[h]); });
+    }
+    static Floats clamp(const Floats& x, const Floats& low, const Floats& high) {
+        return each([&](int h) { return wasm_f32x4_pmin(high.half[h], wasm_f32x4_pmax(low.half[h], x.half[h])); });
+    }
+    static Floats above_zero(const Floats& x, const Floats& below) {
+        return each([&](int h) {
+            return wasm_v128_bitselect(x.half[h], below.half[h], wasm_f32x4_gt(x.half[h], wasm_f32x4_splat(0)));
+        });
+    }
+    static std::uint64_t at_least(const Floats& x, const Floats& y) {
+        return wasm_i32x4_bitmask(wasm_f32x4_ge(x.half[0], y.half[0])) |
+               wasm_i32x4_bitmask(wasm_f32x4_ge(x.half[1], y.half[1])) << 4;
+    }
+    static void quantize(const Quantization& job, std::size_t at, std::size_t count, const Floats& x) {
+        const Floats low = splat(job.low), value = clamp(mul(x, splat(job.scale)), low, splat(job.high));
+        v128_t halves[2];
+        for (int h = 0; h < 2; ++h) {
+            const v128_t number = wasm_f32x4_sub(wasm_f32x4_nearest(value.half[h]), low.half[h]);
+            halves[h] = wasm_i32x4_trunc_sat_f32x4(number);
         }
-        return wasm_f32x4_pmin(wasm_f32x4_splat(job.high), wasm_f32x4_pmax(wasm_f32x4_splat(job.low), x));
-    }
-
-    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, Eight value) {
-        const std::size_t at = position * job.filters + first + i;
-        if (job.added != nullptr) {
-            const Eight added = load(job.added + at, count);
-            for (int h = 0; h < 2; ++h) value.half[h] = wasm_f32x4_add(value.half[h], added.half[h]);
-        }
-        for (std::size_t set = 0; set < job.early_signs; ++set) take_sign(set, i, value);
-        if (job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
-        for (std::size_t h = 0; h < 2; ++h) {
-            const std::size_t filter = first + i + 4 * h;
-            value.half[h] = affine(job.after, filter, activation(filter, affine(job.before, filter, value.half[h])));
-        }
-        for (std::size_t set = job.early_signs; set < signs(); ++set) take_sign(set, i, value);
-        for (std::size_t set = 0; set < job.quantized_count; ++set) quantize(job.quantized[set], at, count, value);
-        if (job.real != nullptr) store(job.real + at, count, value);
-    }
-
-    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
-        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < signs(); ++set) {
-            std::uint64_t flip;
-            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
-            job.signs[set].out[word] = (bits[set] & all) ^ flip;
-        }
+        const v128_t words = wasm_i16x8_narrow_i32x4(halves[0], halves[1]);
+        const v128_t bytes = wasm_u8x16_narrow_i16x8(words, words);
+        if (count == 8) return wasm_v128_store64_lane(job.out + at, bytes, 0);
+        std::uint8_t some[16];
+        wasm_v128_store(some, bytes);
+        std::memcpy(job.out + at, some, count);
     }
 };
-
-// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
-template <std::size_t Most, typename Value>
-inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
-                                                        std::size_t n, Value value) {
-    RunningEpilogue<Most> running(job, position, first);
-    std::size_t i = 0;
-    for (; i + 8 <= n; i += 8) running.apply(i, 8, value(i));
-    if (i < n) running.apply(i, n - i, value(i));
-    running.write_signs(n);
-}
-
-void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    const auto value = [&](std::size_t i)
-                           __attribute__((always_inline)) { return load(values + i, n - i < 8 ? n - i : 8); };
-    if (job.signs_count == 1) {
-        run_epilogue<1>(job, position, first, n, value);
-    } else {
-        run_epilogue<kMostSigns>(job, position, first, n, value);
-    }
-}
-
-// scale x + offset sum + bias of 4 filters, each step rounded.
-template <typename Job>
-inline v128_t scaled(const Job& job, std::size_t filter, v128_t x, v128_t sum) {
-    v128_t value = wasm_f32x4_mul(wasm_v128_load(job.scale + filter), x);
-    if (job.offset != nullptr) value = wasm_f32x4_add(value, wasm_f32x4_mul(wasm_v128_load(job.offset + filter), sum));
-    return job.bias == nullptr ? value : wasm_f32x4_add(value, wasm_v128_load(job.bias + filter));
-}
 
 // The counts of `Pairs` pairs of positions and 16 * `Quarters` filters from quarter `from` on.
 //
@@ -357,17 +250,18 @@ struct Tile {
     }
 };
 
-template <std::size_t Most>
+template <typename Kind>
 void epilogue_of_counts(const LutConvJob& job, std::size_t position, std::size_t n, const std::uint16_t* counts) {
     const v128_t base = wasm_i16x8_splat(job.bases[position]);
-    const v128_t sum = wasm_f32x4_splat(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    run_epilogue<Most>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const v128_t dots = wasm_i16x8_sub(base, wasm_i16x8_shl(wasm_v128_load(counts + i), 1));
-        const v128_t low = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(dots));
-        const v128_t high = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_high_i16x8(dots));
-        const std::size_t filter = job.first_filter + i;
-        return Eight{{scaled(job, filter, low, sum), scaled(job, filter + 4, high, sum)}};
-    });
+    const Lanes::Floats sum = Lanes::splat(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
+    run_epilogue<Lanes, Kind>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const v128_t dots = wasm_i16x8_sub(base, wasm_i16x8_shl(wasm_v128_load(counts + i), 1));
+            const v128_t low = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(dots));
+            const v128_t high = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_high_i16x8(dots));
+            const std::size_t filter = job.first_filter + i;
+            return scaled<Lanes>(job, filter, {{low, high}}, sum);
+        });
 }
 
 template <int Pairs>
@@ -382,7 +276,7 @@ void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n) {
     const std::uint16_t (*found)[64] = counts;
     for (const Pair* pair = pairs; pair != pairs + Pairs; ++pair, found += 2) {
         const auto epilogue_at =
-            job.epilogue->signs_count == 1 ? epilogue_of_counts<1> : epilogue_of_counts<kMostSigns>;
+            job.epilogue->signs_count == 1 ? epilogue_of_counts<AnyEpilogue<1>> : epilogue_of_counts<AnyEpilogue<>>;
         epilogue_at(job, pair->first, n, found[0]);
         if (pair->second != pair->first) epilogue_at(job, pair->second, n, found[1]);
     }
@@ -457,13 +351,12 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
         sum_conv_tile<Positions>(job, position, job.patterns + i / 16 * block, totals[0] + i);
     }
     for (int p = 0; p < Positions; ++p, ++position) {
-        const v128_t sum = wasm_f32x4_splat(job.offset == nullptr ? 0.0f : job.sums[position]);
-        run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
-                                 [&](std::size_t i) __attribute__((always_inline)) {
-                                     const std::size_t filter = job.first_filter + i;
-                                     return Eight{{scaled(job, filter, wasm_v128_load(totals[p] + i), sum),
-                                                   scaled(job, filter + 4, wasm_v128_load(totals[p] + i + 4), sum)}};
-                                 });
+        const Lanes::Floats sum = Lanes::splat(job.offset == nullptr ? 0.0f : job.sums[position]);
+        run_epilogue<Lanes, AnyEpilogue<>>(*job.epilogue, position, job.first_filter, n,
+                                           [&](std::size_t i) __attribute__((always_inline)) {
+                                               const std::size_t filter = job.first_filter + i;
+                                               return scaled<Lanes>(job, filter, Lanes::load(totals[p] + i), sum);
+                                           });
     }
 }
 
@@ -602,22 +495,21 @@ struct SubsetTile {
 void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
                          const std::uint32_t* upper) {
     const v128_t all = wasm_i32x4_splat(job.byte_sums[position]);
-    const v128_t sum = wasm_f32x4_splat(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<kMostSigns>(*job.epilogue, position, job.first_filter, n,
-                             [&](std::size_t i) __attribute__((always_inline)) {
-                                 Eight value;
-                                 for (std::size_t h = 0; h < 2; ++h) {
-                                     const std::size_t at = i + 4 * h, filter = job.first_filter + at;
-                                     v128_t subset = wasm_v128_load(lower + at);
-                                     if (upper != nullptr)
-                                         subset = wasm_i32x4_add(subset, wasm_i32x4_shl(wasm_v128_load(upper + at), 4));
-                                     v128_t dots = wasm_i32x4_sub(wasm_i32x4_add(subset, subset), all);
-                                     if (job.filter_shifts != nullptr)
-                                         dots = wasm_i32x4_sub(dots, wasm_v128_load(job.filter_shifts + filter));
-                                     value.half[h] = scaled(job, filter, wasm_f32x4_convert_i32x4(dots), sum);
-                                 }
-                                 return value;
-                             });
+    const Lanes::Floats sum = Lanes::splat(static_cast<float>(job.byte_sums[position] - job.sum_shift));
+    run_epilogue<Lanes, AnyEpilogue<>>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            Lanes::Floats values;
+            for (std::size_t h = 0; h < 2; ++h) {
+                const std::size_t at = i + 4 * h;
+                v128_t subset = wasm_v128_load(lower + at);
+                if (upper != nullptr) subset = wasm_i32x4_add(subset, wasm_i32x4_shl(wasm_v128_load(upper + at), 4));
+                v128_t dots = wasm_i32x4_sub(wasm_i32x4_add(subset, subset), all);
+                if (job.filter_shifts != nullptr)
+                    dots = wasm_i32x4_sub(dots, wasm_v128_load(job.filter_shifts + job.first_filter + at));
+                values.half[h] = wasm_f32x4_convert_i32x4(dots);
+            }
+            return scaled<Lanes>(job, job.first_filter + i, values, sum);
+        });
 }
 
 void subset_conv(const SubsetConvJob& job) {
@@ -652,8 +544,8 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 }  // namespace
 
-extern const Kernels kWasmKernels{"wasm_simd",    runs_here,        count_differences, sum_signs, float_conv,
-                                  float_epilogue, spread_bits,      pair_nibbles,      lut_conv,  make_sums,
-                                  sum_conv,       make_subset_sums, subset_conv,       float_max};
+extern const Kernels kWasmKernels{
+    "wasm_simd",  runs_here, count_differences, sum_signs, float_conv<Lanes, 4, 2>, float_epilogue<Lanes>, spread_bits,
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums,        subset_conv,           float_max};
 
 }  // namespace dabnet

@@ -1,5 +1,6 @@
 // For x86 processors with AVX2. Only this file is compiled for them, so it shares no template or inline function with
-// others: a linker keeps one copy of these, and it might be the one that needs AVX2.
+// others, but for those over `Lanes` (vectors.h): a linker keeps one copy of these, and it might be the one that needs
+// AVX2.
 //
 // A convolution of signs (`lut_conv`, docs/kernels.md): `vpshufb` looks 32 bytes up in a table of 16. For a nibble, 4
 // channels, at two positions, with bits a and b, the table has popcount(a ^ w) + 16 popcount(b ^ w) for w = 0 .. 15,
@@ -10,10 +11,10 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "kernels.h"
 #include "tables.h"
+#include "vectors.h"
 #include "x86_features.h"
 
 namespace dabnet {
@@ -33,44 +34,6 @@ void sum_signs(const std::uint64_t* words, std::size_t positions, std::size_t ch
         std::int32_t ones = 0;
         for (std::size_t i = 0; i < count; ++i) ones += static_cast<std::int32_t>(_mm_popcnt_u64(words[i]));
         sums[position] = 2 * ones - static_cast<std::int32_t>(channels);
-    }
-}
-
-// As the portable one, for 8 * `Eights` filters from `first` on; the sums of a part are in registers.
-template <int Eights>
-void float_conv_block(const FloatConvJob& job, std::size_t first) {
-    float* sums = job.sums + first;
-    for (int i = 0; i < Eights; ++i) _mm256_storeu_ps(sums + 8 * i, _mm256_loadu_ps(job.bias + first + 8 * i));
-    for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-        __m256 inner[Eights];
-        for (int i = 0; i < Eights; ++i) inner[i] = _mm256_setzero_ps();
-        for (; term < job.ends[part]; ++term) {
-            const __m256 x = _mm256_broadcast_ss(&job.terms[term].x);
-            const float* weights = job.terms[term].weights + first;
-#pragma GCC unroll 8
-            for (int i = 0; i < Eights; ++i) {
-                inner[i] = _mm256_add_ps(inner[i], _mm256_mul_ps(x, _mm256_loadu_ps(weights + 8 * i)));
-            }
-        }
-        for (int i = 0; i < Eights; ++i) {
-            _mm256_storeu_ps(sums + 8 * i, _mm256_add_ps(_mm256_loadu_ps(sums + 8 * i), inner[i]));
-        }
-    }
-}
-
-void float_conv(const FloatConvJob& job) {
-    std::size_t filter = 0;
-    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<8>(job, filter);
-    for (; filter + 32 <= job.filters; filter += 32) float_conv_block<4>(job, filter);
-    for (; filter + 8 <= job.filters; filter += 8) float_conv_block<1>(job, filter);
-    for (; filter < job.filters; ++filter) {
-        float sum = job.bias[filter];
-        for (std::size_t part = 0, term = 0; part < job.parts; ++part) {
-            float inner = 0;
-            for (; term < job.ends[part]; ++term) inner += job.terms[term].x * job.terms[term].weights[filter];
-            sum += inner;
-        }
-        job.sums[filter] = sum;
     }
 }
 
@@ -102,148 +65,47 @@ void pair_nibbles(const std::uint8_t* a, const std::uint8_t* b, std::size_t coun
     for (; i < count; ++i) out[i] = static_cast<std::uint16_t>(16 * (17 * a[i] + b[i]));
 }
 
-// Reads the first `count` of 8 numbers; the others are 0.
-inline __m256 load(const float* numbers, std::size_t count) {
-    if (count == 8) return _mm256_loadu_ps(numbers);
-    alignas(32) float some[8] = {};
-    std::memcpy(some, numbers, count * sizeof(float));
-    return _mm256_load_ps(some);
-}
+// The numbers of 8 filters.
+struct Lanes {
+    using Floats = __m256;
+    static constexpr std::size_t kFloats = 8;
+    static constexpr bool kUnrolls = true;
+    static constexpr bool kMasks = false;
 
-// Writes the first `count` of 8 numbers.
-inline void store(float* numbers, std::size_t count, __m256 values) {
-    if (count == 8) return _mm256_storeu_ps(numbers, values);
-    alignas(32) float some[8];
-    _mm256_store_ps(some, values);
-    std::memcpy(numbers, some, count * sizeof(float));
-}
-
-// Stores the first `count` of 8 numbers as bytes.
-inline __attribute__((always_inline)) void quantize(const Quantization& job, std::size_t at, std::size_t count,
-                                                    __m256 value) {
-    const __m256 low = _mm256_set1_ps(job.low);
-    value = _mm256_max_ps(_mm256_mul_ps(_mm256_set1_ps(job.scale), value), low);
-    value = _mm256_min_ps(value, _mm256_set1_ps(job.high));
-    const __m256i numbers = _mm256_sub_epi32(_mm256_cvtps_epi32(value), _mm256_cvtps_epi32(low));
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
-    const __m128i bytes = _mm_packus_epi16(words, words);
-    if (count == 8) return _mm_storel_epi64(reinterpret_cast<__m128i*>(job.out + at), bytes);
-    alignas(16) std::uint8_t some[16];
-    _mm_store_si128(reinterpret_cast<__m128i*>(some), bytes);
-    std::memcpy(job.out + at, some, count);
-}
-
-// An epilogue whose kind is fixed at compile time, so that its branches are gone: how many signs are taken of the sum
-// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, whether there are
-// affines, and how many times whole numbers are made. `AnyEpilogue` looks at all of this at run time.
-template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines, std::size_t Quantized = 0>
-struct FixedEpilogue {
-    static constexpr bool kIsAny = false;
-    static constexpr std::size_t kQuantized = Quantized;
-    static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
-    static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
-};
-struct AnyEpilogue {
-    static constexpr bool kIsAny = true;
-    static constexpr std::size_t kQuantized = kMostQuantized;
-    static constexpr std::size_t kEarly = 0, kLate = 0, kSigns = kMostSigns;
-    static constexpr bool kAdds = true, kReal = true, kAffines = true;
-};
-
-// An epilogue at work on one position: `apply` takes the numbers of 8 filters at a time, in registers, and collects
-// their signs, which `write_signs` writes.
-template <typename Kind>
-struct RunningEpilogue {
-    static constexpr bool kIsAny = Kind::kIsAny;
-
-    std::conditional_t<kIsAny, const Epilogue&, const Epilogue>
-        job;  // a copy is known not to change by what is written
-    std::size_t position, first;
-    std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
-
-    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
-        : job(epilogue), position(position_number), first(first_filter) {}
-
-    std::size_t early() const { return kIsAny ? job.early_signs : Kind::kEarly; }
-    std::size_t signs() const { return kIsAny ? job.signs_count : Kind::kSigns; }
-
-    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, __m256 value) {
-        const __m256 threshold = _mm256_loadu_ps(job.signs[set].threshold + first + i);
-        const int is_above = _mm256_movemask_ps(_mm256_cmp_ps(value, threshold, _CMP_GE_OQ));
-        bits[set] |= static_cast<std::uint64_t>(static_cast<unsigned>(is_above)) << i;
+    static Floats load(const float* numbers) { return _mm256_loadu_ps(numbers); }
+    static Floats load(const float* numbers, std::size_t count) {
+        if (count == 8) return load(numbers);
+        alignas(32) float some[8] = {};
+        std::memcpy(some, numbers, count * sizeof(float));
+        return _mm256_load_ps(some);
     }
-
-    inline __attribute__((always_inline)) __m256 affine(const AffineArrays& arrays, std::size_t i, __m256 value) const {
-        if (!Kind::kAffines || (kIsAny && arrays.shift == nullptr)) return value;
-        if (arrays.scale != nullptr) value = _mm256_mul_ps(_mm256_loadu_ps(arrays.scale + first + i), value);
-        return _mm256_add_ps(value, _mm256_loadu_ps(arrays.shift + first + i));
+    static void store(float* numbers, std::size_t count, Floats values) {
+        if (count == 8) return _mm256_storeu_ps(numbers, values);
+        alignas(32) float some[8];
+        _mm256_store_ps(some, values);
+        std::memcpy(numbers, some, count * sizeof(float));
     }
-
-    inline __attribute__((always_inline)) __m256 activation(std::size_t i, __m256 value) const {
-        if (job.slope == nullptr) {
-            return _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(job.low)), _mm256_set1_ps(job.high));
-        }
-        const __m256 below = _mm256_mul_ps(_mm256_loadu_ps(job.slope + first + i), value);
-        return _mm256_blendv_ps(below, value, _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ));
+    static Floats splat(float number) { return _mm256_set1_ps(number); }
+    static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+    static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+    static Floats clamp(Floats x, Floats low, Floats high) { return _mm256_min_ps(_mm256_max_ps(x, low), high); }
+    static Floats above_zero(Floats x, Floats below) {
+        return _mm256_blendv_ps(below, x, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ));
     }
-
-    inline __attribute__((always_inline)) void apply(std::size_t i, std::size_t count, __m256 value) {
-        const std::size_t at = position * job.filters + first + i;
-        if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
-            value = _mm256_add_ps(value, load(job.added + at, count));
-        }
-        for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
-        if (!Kind::kReal && Kind::kLate == 0 && Kind::kQuantized == 0) return;
-        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
-        value = affine(job.after, i, activation(i, affine(job.before, i, value)));
-        for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
-        for (std::size_t set = 0; set < (kIsAny ? job.quantized_count : Kind::kQuantized); ++set) {
-            quantize(job.quantized[set], at, count, value);
-        }
-        if (Kind::kReal && (!kIsAny || job.real != nullptr)) store(job.real + at, count, value);
+    static std::uint64_t at_least(Floats x, Floats y) {
+        return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_GE_OQ)));
     }
-
-    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
-        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < signs(); ++set) {
-            std::uint64_t flip;
-            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
-            job.signs[set].out[word] = (bits[set] & all) ^ flip;
-        }
+    static DABNET_INLINE void quantize(const Quantization& job, std::size_t at, std::size_t count, Floats x) {
+        const Floats low = splat(job.low), value = clamp(mul(splat(job.scale), x), low, splat(job.high));
+        const __m256i numbers = _mm256_sub_epi32(_mm256_cvtps_epi32(value), _mm256_cvtps_epi32(low));
+        const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+        const __m128i bytes = _mm_packus_epi16(words, words);
+        if (count == 8) return _mm_storel_epi64(reinterpret_cast<__m128i*>(job.out + at), bytes);
+        alignas(16) std::uint8_t some[16];
+        _mm_store_si128(reinterpret_cast<__m128i*>(some), bytes);
+        std::memcpy(job.out + at, some, count);
     }
 };
-
-// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 8 from first + i on.
-template <typename Kind, typename Value>
-inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
-                                                        std::size_t n, Value value) {
-    RunningEpilogue<Kind> running(job, position, first);
-    if (n == 64) {
-#pragma GCC unroll 8
-        for (std::size_t i = 0; i < 64; i += 8) running.apply(i, 8, value(i));
-    } else {
-        for (std::size_t i = 0; i < n; i += 8) running.apply(i, n - i < 8 ? n - i : 8, value(i));
-    }
-    running.write_signs(n);
-}
-
-template <typename Kind>
-void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n,
-                        const float* values) {
-    run_epilogue<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
-        return load(values + i, n - i < 8 ? n - i : 8);
-    });
-}
-
-void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    const bool has_affines = job.before.shift != nullptr || job.after.shift != nullptr;
-    if (job.signs_count == 0 && job.added == nullptr && !has_affines && job.quantized_count == 0) {
-        epilogue_of_values<FixedEpilogue<0, 0, false, true, false>>(job, position, first, n, values);
-    } else {
-        epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
-    }
-}
 
 inline __m256i table_at(std::uint16_t offset) {
     const std::uint8_t* row = &kTables.rows[0][0] + offset;
@@ -373,47 +235,17 @@ void epilogue_of_counts(const LutConvJob& shared, std::size_t position, std::siz
     const LutConvJob job = shared;  // which is known not to change by what is written
     const __m128i base = _mm_set1_epi16(job.bases[position]);
     const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
-    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
-        const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
-        const std::size_t filter = job.first_filter + i;
-        __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots));
-        value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), value);
-        if (job.offset != nullptr) {
-            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-        }
-        if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-        return value;
-    });
+    run_epilogue<Lanes, Kind>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i*>(counts + i));
+            const __m128i dots = _mm_sub_epi16(base, _mm_add_epi16(count, count));
+            const std::size_t filter = job.first_filter + i;
+            return scaled<Lanes>(job, filter, _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(dots)), sum);
+        });
 }
 
 using CountsEpilogue = void (*)(const LutConvJob& job, std::size_t position, std::size_t n,
                                 const std::uint16_t* counts);
-
-// Fixed epilogues for the blocks that networks have; RPReLU is two affines with an activation between them.
-CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
-    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
-    const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
-    if (epilogue.quantized_count != 0) return epilogue_of_counts<AnyEpilogue>;
-    if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
-        if (!adds || !real || early + late > 1) return epilogue_of_counts<AnyEpilogue>;
-        if (early == 1) return epilogue_of_counts<FixedEpilogue<1, 0, true, true, true>>;
-        return late == 1 ? epilogue_of_counts<FixedEpilogue<0, 1, true, true, true>>
-                         : epilogue_of_counts<FixedEpilogue<0, 0, true, true, true>>;
-    }
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 1) {
-        return epilogue_of_counts<AnyEpilogue>;
-    }
-    if (early == 0) {
-        return adds ? epilogue_of_counts<FixedEpilogue<0, 0, true, true, false>>
-                    : epilogue_of_counts<FixedEpilogue<0, 0, false, true, false>>;
-    }
-    if (adds)
-        return real ? epilogue_of_counts<FixedEpilogue<1, 0, true, true, false>>
-                    : epilogue_of_counts<FixedEpilogue<1, 0, true, false, false>>;
-    return real ? epilogue_of_counts<FixedEpilogue<1, 0, false, true, false>>
-                : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
-}
 
 template <int Pairs, int Halves>
 void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n, CountsEpilogue epilogue_at) {
@@ -428,7 +260,8 @@ void run_tile(const LutConvJob& job, const Pair* pairs, std::size_t n, CountsEpi
 
 void lut_conv(const LutConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    const CountsEpilogue epilogue_at = choose_epilogue(*job.epilogue);
+    const CountsEpilogue epilogue_at = choose_after_signs<Lanes>(
+        *job.epilogue, [](auto kind) -> CountsEpilogue { return epilogue_of_counts<decltype(kind)>; });
     const Pair *pair = job.pairs, *end = job.pairs + job.pair_count;
     if (n <= 32) {
         for (; end - pair >= 4; pair += 4) run_tile<4, 1>(job, pair, n, epilogue_at);
@@ -474,16 +307,11 @@ void count_conv(const CountConvJob& job) {
                 }
             }
         }
-        run_epilogue<AnyEpilogue>(
+        run_epilogue<Lanes, AnyEpilogue<>>(
             *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
                 const std::size_t filter = job.first_filter + i;
                 const __m256i dot = _mm256_load_si256(reinterpret_cast<const __m256i*>(dots + i));
-                __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_cvtepi32_ps(dot));
-                if (job.offset != nullptr) {
-                    const __m256 sum = _mm256_load_ps(sums + i);
-                    value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-                }
-                return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+                return scaled<Lanes>(job, filter, _mm256_cvtepi32_ps(dot), Lanes::load(sums + i));
             });
     }
 }
@@ -505,7 +333,7 @@ void make_sums(const float* channels, std::size_t positions, std::size_t count, 
         for (; i + 8 <= count; i += 6, out += 8) _mm256_storeu_ps(out, sums_of(_mm256_loadu_ps(channels + i)));
         for (; i < count; i += 6) {
             const std::size_t left = count - i < 6 ? count - i : 6, sums = left > 3 ? 8 : 4;
-            store(out, sums, sums_of(load(channels + i, left)));
+            Lanes::store(out, sums, sums_of(Lanes::load(channels + i, left)));
             out += sums;
         }
     }
@@ -565,14 +393,9 @@ void sum_conv_at(const SumConvJob& job, std::size_t position, std::size_t n) {
         const __m256 sum = _mm256_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
         for (std::size_t i = 0; i < n; i += 8) {
             const std::size_t filter = job.first_filter + i;
-            __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_load_ps(totals[p] + i));
-            if (job.offset != nullptr) {
-                value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-            }
-            if (job.bias != nullptr) value = _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-            _mm256_store_ps(totals[p] + i, value);
+            _mm256_store_ps(totals[p] + i, scaled<Lanes>(job, filter, Lanes::load(totals[p] + i), sum));
         }
-        float_epilogue(*job.epilogue, position, job.first_filter, n, totals[p]);
+        float_epilogue<Lanes>(*job.epilogue, position, job.first_filter, n, totals[p]);
     }
 }
 
@@ -736,48 +559,25 @@ void epilogue_of_subsets(const SubsetConvJob& shared, std::size_t position, std:
     const SubsetConvJob job = shared;  // which is known not to change by what is written
     const __m256i all = _mm256_set1_epi32(job.byte_sums[position]);
     const __m256 sum = _mm256_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const std::size_t filter = job.first_filter + i;
-        __m256i subset = _mm256_load_si256(reinterpret_cast<const __m256i*>(lower + i));
-        if (upper != nullptr) {
-            const __m256i halves = _mm256_load_si256(reinterpret_cast<const __m256i*>(upper + i));
-            subset = _mm256_add_epi32(subset, _mm256_slli_epi32(halves, 4));
-        }
-        __m256i dots = _mm256_sub_epi32(_mm256_add_epi32(subset, subset), all);
-        if (job.filter_shifts != nullptr) {
-            dots = _mm256_sub_epi32(dots,
-                                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(job.filter_shifts + filter)));
-        }
-        __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), _mm256_cvtepi32_ps(dots));
-        if (job.offset != nullptr) {
-            value = _mm256_add_ps(value, _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), sum));
-        }
-        return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
-    });
+    run_epilogue<Lanes, Kind>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const std::size_t filter = job.first_filter + i;
+            __m256i subset = _mm256_load_si256(reinterpret_cast<const __m256i*>(lower + i));
+            if (upper != nullptr) {
+                const __m256i halves = _mm256_load_si256(reinterpret_cast<const __m256i*>(upper + i));
+                subset = _mm256_add_epi32(subset, _mm256_slli_epi32(halves, 4));
+            }
+            __m256i dots = _mm256_sub_epi32(_mm256_add_epi32(subset, subset), all);
+            if (job.filter_shifts != nullptr) {
+                dots = _mm256_sub_epi32(
+                    dots, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(job.filter_shifts + filter)));
+            }
+            return scaled<Lanes>(job, filter, _mm256_cvtepi32_ps(dots), sum);
+        });
 }
 
 using SubsetsEpilogue = void (*)(const SubsetConvJob& job, std::size_t position, std::size_t n,
                                  const std::uint32_t* lower, const std::uint32_t* upper);
-
-// Fixed epilogues for the blocks that networks have.
-SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
-    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
-    const std::size_t quantized = epilogue.quantized_count;
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || epilogue.signs_count != 0 ||
-        quantized > 1 || (quantized == 0 && !real)) {
-        return epilogue_of_subsets<AnyEpilogue>;
-    }
-    if (quantized == 0) {
-        return adds ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false>>
-                    : epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false>>;
-    }
-    if (adds) {
-        return real ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false, 1>>
-                    : epilogue_of_subsets<FixedEpilogue<0, 0, true, false, false, 1>>;
-    }
-    return real ? epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false, 1>>
-                : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
-}
 
 template <int Positions, int Planes, int Halves>
 void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n, SubsetsEpilogue epilogue_at) {
@@ -795,7 +595,8 @@ void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t
 template <int Planes>
 void subset_conv_of(const SubsetConvJob& job) {
     const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    const SubsetsEpilogue epilogue_at = choose_subsets_epilogue(*job.epilogue);
+    const SubsetsEpilogue epilogue_at = choose_after_numbers<Lanes>(
+        *job.epilogue, [](auto kind) -> SubsetsEpilogue { return epilogue_of_subsets<decltype(kind)>; });
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     if (n <= 32) {
@@ -894,15 +695,10 @@ void byte_conv_rows(const ByteConvJob& job) {
             const std::size_t n = job.epilogue->filters - first < 64 ? job.epilogue->filters - first : 64;
             n > 32 ? byte_conv_tile<2, Sums>(job, taps, first, dots, sums)
                    : byte_conv_tile<1, Sums>(job, taps, first, dots, sums);
-            run_epilogue<AnyEpilogue>(
+            run_epilogue<Lanes, AnyEpilogue<>>(
                 *job.epilogue, job.first_position + i, first, n, [&](std::size_t f) __attribute__((always_inline)) {
                     const std::size_t filter = first + f;
-                    __m256 value = _mm256_mul_ps(_mm256_loadu_ps(job.scale + filter), widened(dots + f));
-                    if (Sums) {
-                        value = _mm256_add_ps(value,
-                                              _mm256_mul_ps(_mm256_loadu_ps(job.offset + filter), widened(sums + f)));
-                    }
-                    return job.bias == nullptr ? value : _mm256_add_ps(value, _mm256_loadu_ps(job.bias + filter));
+                    return scaled<Lanes>(job, filter, widened(dots + f), Sums ? widened(sums + f) : Lanes::splat(0));
                 });
         }
     }
@@ -926,8 +722,10 @@ inline __attribute__((always_inline)) void depthwise_conv_tile(const DepthwiseCo
             const __m256 weight[2] = {_mm256_loadu_ps(weights), _mm256_loadu_ps(weights + 8)};
 #pragma GCC unroll 4
             for (int j = 0; j < Positions; ++j, x += job.step) {
-                const __m256 lower = count >= 8 ? _mm256_loadu_ps(x) : load(x, count);
-                const __m256 upper = count >= 16 ? _mm256_loadu_ps(x + 8) : count > 8 ? load(x + 8, count - 8) : lower;
+                const __m256 lower = count >= 8 ? Lanes::load(x) : Lanes::load(x, count);
+                const __m256 upper = count >= 16 ? Lanes::load(x + 8)
+                                     : count > 8 ? Lanes::load(x + 8, count - 8)
+                                                 : lower;
                 sums[j][0] = _mm256_add_ps(sums[j][0], _mm256_mul_ps(lower, weight[0]));
                 sums[j][1] = _mm256_add_ps(sums[j][1], _mm256_mul_ps(upper, weight[1]));
             }
@@ -952,7 +750,7 @@ void depthwise_conv_at(const DepthwiseConvJob& job, std::size_t p) {
                         : depthwise_conv_tile<Positions>(job, p, first + i, n - i, columns);
         }
         for (std::size_t j = 0; j < Positions; ++j) {
-            float_epilogue(*job.epilogue, job.first_position + p + j, first, n, totals[j]);
+            float_epilogue<Lanes>(*job.epilogue, job.first_position + p + j, first, n, totals[j]);
         }
     }
 }
@@ -978,10 +776,27 @@ void spread_signs(const std::uint64_t* words, std::size_t channels, std::int8_t*
 void byte_conv(const ByteConvJob& job) { dabnet::byte_conv(job); }
 }  // namespace avx2
 
-extern const Kernels kAvx2Kernels{
-    "x86_avx2",   runs_here, count_differences, sum_signs,  float_conv,       float_epilogue, spread_bits,
-    pair_nibbles, lut_conv,  make_sums,         sum_conv,   make_subset_sums, subset_conv,    float_max,
-    spread_signs, byte_conv, depthwise_conv,    count_conv, nullptr,          nullptr,        byte_max};
+extern const Kernels kAvx2Kernels{"x86_avx2",
+                                  runs_here,
+                                  count_differences,
+                                  sum_signs,
+                                  float_conv<Lanes, 8, 4>,
+                                  float_epilogue<Lanes>,
+                                  spread_bits,
+                                  pair_nibbles,
+                                  lut_conv,
+                                  make_sums,
+                                  sum_conv,
+                                  make_subset_sums,
+                                  subset_conv,
+                                  float_max,
+                                  spread_signs,
+                                  byte_conv,
+                                  depthwise_conv,
+                                  count_conv,
+                                  nullptr,
+                                  nullptr,
+                                  byte_max};
 
 }  // namespace dabnet
 

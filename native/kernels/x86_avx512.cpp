@@ -1,5 +1,5 @@
 // For x86 processors with AVX-512, VPOPCNTDQ, VBMI and VNNI. As x86_avx2.cpp, it shares no template or inline function
-// with others. docs/kernels.md explains it.
+// with others, but for those over `Lanes` (vectors.h). docs/kernels.md explains it.
 //
 // Signs are counted: 8 filters in a register, a word of 64 channels of each, which takes an XOR, a `vpopcntq` and an
 // addition for 512 products. Whole numbers are looked up: `vpermb` looks 64 bytes up in a table of 64, which is four
@@ -9,9 +9,9 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "kernels.h"
+#include "vectors.h"
 #include "x86_features.h"
 
 namespace dabnet {
@@ -45,7 +45,7 @@ inline __attribute__((always_inline)) void each_term(const InkConvJob& job, std:
 // As the portable one, for 16 * `Sixteens` filters from `first` on, of the last 16 only some; the sums of a part are in
 // registers.
 template <int Sixteens, typename Job>
-void float_conv_block(const Job& job, std::size_t first, __mmask16 last) {
+void masked_conv_block(const Job& job, std::size_t first, __mmask16 last) {
     const auto some = [&](int i) { return i + 1 < Sixteens ? static_cast<__mmask16>(0xffff) : last; };
     __m512 sums[Sixteens];
     for (int i = 0; i < Sixteens; ++i) sums[i] = _mm512_maskz_loadu_ps(some(i), job.bias + first + 16 * i);
@@ -66,145 +66,41 @@ void float_conv_block(const Job& job, std::size_t first, __mmask16 last) {
 }
 
 template <typename Job>
-void float_conv(const Job& job) {
+void masked_conv(const Job& job) {
     std::size_t filter = 0;
-    for (; filter + 64 <= job.filters; filter += 64) float_conv_block<4>(job, filter, 0xffff);
-    for (; filter + 32 <= job.filters; filter += 32) float_conv_block<2>(job, filter, 0xffff);
-    for (; filter < job.filters; filter += 16) float_conv_block<1>(job, filter, first_of(job.filters - filter));
+    for (; filter + 64 <= job.filters; filter += 64) masked_conv_block<4>(job, filter, 0xffff);
+    for (; filter + 32 <= job.filters; filter += 32) masked_conv_block<2>(job, filter, 0xffff);
+    for (; filter < job.filters; filter += 16) masked_conv_block<1>(job, filter, first_of(job.filters - filter));
 }
 
-// An epilogue whose kind is fixed at compile time, so that its branches are gone: how many signs are taken of the sum
-// (`Early`) and at the end (`Late`), whether something is added, whether real numbers are kept, whether there are
-// affines, and how many times whole numbers are made. `AnyEpilogue` looks at all of this at run time.
-template <std::size_t Early, std::size_t Late, bool Adds, bool Real, bool Affines, std::size_t Quantized = 0>
-struct FixedEpilogue {
-    static constexpr bool kIsAny = false;
-    static constexpr std::size_t kQuantized = Quantized;
-    static constexpr std::size_t kEarly = Early, kLate = Late, kSigns = Early + Late;
-    static constexpr bool kAdds = Adds, kReal = Real, kAffines = Affines;
-};
-struct AnyEpilogue {
-    static constexpr bool kIsAny = true;
-    static constexpr std::size_t kQuantized = kMostQuantized;
-    static constexpr std::size_t kEarly = 0, kLate = 0, kSigns = kMostSigns;
-    static constexpr bool kAdds = true, kReal = true, kAffines = true;
-};
+// The numbers of 16 filters.
+struct Lanes {
+    using Floats = __m512;
+    static constexpr std::size_t kFloats = 16;
+    static constexpr bool kUnrolls = true;
+    static constexpr bool kMasks = true;
 
-// Stores some of 16 numbers as bytes.
-inline __attribute__((always_inline)) void quantize(const Quantization& job, std::size_t at, __mmask16 some,
-                                                    __m512 value) {
-    const __m512 low = _mm512_set1_ps(job.low);
-    value = _mm512_max_ps(_mm512_mul_ps(_mm512_set1_ps(job.scale), value), low);
-    value = _mm512_min_ps(value, _mm512_set1_ps(job.high));
-    const __m512i numbers = _mm512_sub_epi32(_mm512_cvtps_epi32(value), _mm512_cvtps_epi32(low));
-    _mm_mask_storeu_epi8(job.out + at, some, _mm512_cvtepi32_epi8(numbers));
-}
-
-// An epilogue at work on one position: `apply` takes the numbers of 16 filters at a time, in registers, and collects
-// their signs, which `write_signs` writes.
-template <typename Kind>
-struct RunningEpilogue {
-    static constexpr bool kIsAny = Kind::kIsAny;
-
-    std::conditional_t<kIsAny, const Epilogue&, const Epilogue>
-        job;  // a copy is known not to change by what is written
-    std::size_t position, first;
-    std::uint64_t bits[Kind::kSigns == 0 ? 1 : Kind::kSigns] = {};
-
-    RunningEpilogue(const Epilogue& epilogue, std::size_t position_number, std::size_t first_filter)
-        : job(epilogue), position(position_number), first(first_filter) {}
-
-    std::size_t early() const { return kIsAny ? job.early_signs : Kind::kEarly; }
-    std::size_t signs() const { return kIsAny ? job.signs_count : Kind::kSigns; }
-
-    inline __attribute__((always_inline)) void take_sign(std::size_t set, std::size_t i, __m512 value) {
-        const __m512 threshold = _mm512_loadu_ps(job.signs[set].threshold + first + i);
-        bits[set] |= static_cast<std::uint64_t>(_mm512_cmp_ps_mask(value, threshold, _CMP_GE_OQ)) << i;
+    static Floats load(const float* numbers) { return _mm512_loadu_ps(numbers); }
+    static Floats load(const float* numbers, std::size_t count) {
+        return _mm512_maskz_loadu_ps(first_of(count), numbers);
     }
-
-    inline __attribute__((always_inline)) __m512 affine(const AffineArrays& arrays, std::size_t i, __m512 value) const {
-        if (!Kind::kAffines || (kIsAny && arrays.shift == nullptr)) return value;
-        if (arrays.scale != nullptr) value = _mm512_mul_ps(_mm512_loadu_ps(arrays.scale + first + i), value);
-        return _mm512_add_ps(value, _mm512_loadu_ps(arrays.shift + first + i));
+    static void store(float* numbers, std::size_t count, Floats values) {
+        _mm512_mask_storeu_ps(numbers, first_of(count), values);
     }
-
-    inline __attribute__((always_inline)) __m512 activation(std::size_t i, __m512 value) const {
-        if (job.slope == nullptr) {
-            return _mm512_min_ps(_mm512_max_ps(value, _mm512_set1_ps(job.low)), _mm512_set1_ps(job.high));
-        }
-        const __mmask16 is_above = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_GT_OQ);
-        const __m512 below = _mm512_mul_ps(_mm512_loadu_ps(job.slope + first + i), value);
-        return _mm512_mask_mov_ps(below, is_above, value);
+    static Floats splat(float number) { return _mm512_set1_ps(number); }
+    static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+    static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+    static Floats clamp(Floats x, Floats low, Floats high) { return _mm512_min_ps(_mm512_max_ps(x, low), high); }
+    static Floats above_zero(Floats x, Floats below) {
+        return _mm512_mask_mov_ps(below, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), x);
     }
-
-    inline __attribute__((always_inline)) void apply(std::size_t i, __mmask16 some, __m512 value) {
-        const std::size_t at = position * job.filters + first + i;
-        if (Kind::kAdds && (!kIsAny || job.added != nullptr)) {
-            value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(some, job.added + at));
-        }
-        for (std::size_t set = 0; set < early(); ++set) take_sign(set, i, value);
-        if (!Kind::kReal && Kind::kLate == 0 && Kind::kQuantized == 0) return;
-        if (kIsAny && job.real == nullptr && job.early_signs == job.signs_count && job.quantized_count == 0) return;
-        value = affine(job.after, i, activation(i, affine(job.before, i, value)));
-        for (std::size_t set = early(); set < signs(); ++set) take_sign(set, i, value);
-        for (std::size_t set = 0; set < (kIsAny ? job.quantized_count : Kind::kQuantized); ++set) {
-            quantize(job.quantized[set], at, some, value);
-        }
-        if (Kind::kReal && (!kIsAny || job.real != nullptr)) _mm512_mask_storeu_ps(job.real + at, some, value);
-    }
-
-    inline __attribute__((always_inline)) void write_signs(std::size_t n) {
-        const std::uint64_t all = n < 64 ? (std::uint64_t{1} << n) - 1 : ~std::uint64_t{0};
-        const std::size_t word = position * ((job.filters + 63) / 64) + first / 64;
-        for (std::size_t set = 0; set < signs(); ++set) {
-            std::uint64_t flip;
-            std::memcpy(&flip, job.signs[set].flip + first / 8, sizeof flip);
-            job.signs[set].out[word] = (bits[set] & all) ^ flip;
-        }
+    static std::uint64_t at_least(Floats x, Floats y) { return _mm512_cmp_ps_mask(x, y, _CMP_GE_OQ); }
+    static DABNET_INLINE void quantize(const Quantization& job, std::size_t at, std::size_t count, Floats x) {
+        const Floats low = splat(job.low), value = clamp(mul(splat(job.scale), x), low, splat(job.high));
+        const __m512i numbers = _mm512_sub_epi32(_mm512_cvtps_epi32(value), _mm512_cvtps_epi32(low));
+        _mm_mask_storeu_epi8(job.out + at, first_of(count), _mm512_cvtepi32_epi8(numbers));
     }
 };
-
-// Runs the epilogue for `n` filters from `first` on; `value(i)` returns the numbers of the 16 from first + i on.
-template <typename Kind, typename Value>
-inline __attribute__((always_inline)) void run_epilogue(const Epilogue& job, std::size_t position, std::size_t first,
-                                                        std::size_t n, Value value) {
-    RunningEpilogue<Kind> running(job, position, first);
-    if (n == 64) {
-#pragma GCC unroll 4
-        for (std::size_t i = 0; i < 64; i += 16) running.apply(i, 0xffff, value(i));
-    } else {
-        for (std::size_t i = 0; i < n; i += 16) running.apply(i, first_of(n - i), value(i));
-    }
-    running.write_signs(n);
-}
-
-template <typename Kind>
-void epilogue_of_values(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n,
-                        const float* values) {
-    run_epilogue<Kind>(job, position, first, n, [&](std::size_t i) __attribute__((always_inline)) {
-        return _mm512_maskz_loadu_ps(first_of(n - i), values + i);
-    });
-}
-
-// What mostly becomes of real numbers.
-using OnlyReal = FixedEpilogue<0, 0, false, true, false>;
-bool makes_only_real(const Epilogue& epilogue) {
-    return epilogue.signs_count == 0 && epilogue.added == nullptr && epilogue.before.shift == nullptr &&
-           epilogue.after.shift == nullptr && epilogue.quantized_count == 0;
-}
-
-void float_epilogue(const Epilogue& job, std::size_t position, std::size_t first, std::size_t n, const float* values) {
-    makes_only_real(job) ? epilogue_of_values<OnlyReal>(job, position, first, n, values)
-                         : epilogue_of_values<AnyEpilogue>(job, position, first, n, values);
-}
-
-// scale (s . x) + offset sum(x) + bias of 16 filters from `filter` on, each step rounded.
-template <typename Job>
-inline __attribute__((always_inline)) __m512 scaled(const Job& job, std::size_t filter, __m512 dots, __m512 sum) {
-    __m512 value = _mm512_mul_ps(_mm512_loadu_ps(job.scale + filter), dots);
-    if (job.offset != nullptr) value = _mm512_add_ps(value, _mm512_mul_ps(_mm512_loadu_ps(job.offset + filter), sum));
-    return job.bias == nullptr ? value : _mm512_add_ps(value, _mm512_loadu_ps(job.bias + filter));
-}
 
 // Keeps a number in its register: g++ would load a table once for each use, and reorder long sums until they do not
 // fit.
@@ -294,9 +190,10 @@ void epilogue_of_counts(const CountConvJob& shared, std::size_t position, std::s
     const CountConvJob job = shared;  // which is known not to change by what is written
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : static_cast<float>(job.sums[position]));
     const std::int32_t* bases = job.bases + job.kinds[position] + job.first_filter;
-    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        return scaled(job, job.first_filter + i, dots_of(counts + i / 8, bases + i), sum);
-    });
+    run_epilogue<Lanes, Kind>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            return scaled<Lanes>(job, job.first_filter + i, dots_of(counts + i / 8, bases + i), sum);
+        });
 }
 
 // The same where each 8 filters have sums of their own, those of their group.
@@ -305,44 +202,19 @@ void epilogue_of_grouped_counts(const CountConvJob& job, std::size_t position, s
     const auto sum = [&](std::size_t eight) {
         return _mm512_set1_ps(static_cast<float>(job.sums[job.groups[eight] * job.group_positions + position]));
     };
-    run_epilogue<AnyEpilogue>(*job.epilogue, position, job.first_filter, n,
-                              [&](std::size_t i) __attribute__((always_inline)) {
-                                  const std::size_t filter = job.first_filter + i;
-                                  const __m512 sums = _mm512_mask_mov_ps(sum(filter / 8), 0xff00, sum(filter / 8 + 1));
-                                  return scaled(job, filter, dots_of(counts + i / 8, bases + i), sums);
-                              });
+    run_epilogue<Lanes, AnyEpilogue<>>(
+        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
+            const std::size_t filter = job.first_filter + i;
+            const __m512 sums = _mm512_mask_mov_ps(sum(filter / 8), 0xff00, sum(filter / 8 + 1));
+            return scaled<Lanes>(job, filter, dots_of(counts + i / 8, bases + i), sums);
+        });
 }
 
 using CountsEpilogue = void (*)(const CountConvJob& job, std::size_t position, std::size_t n, const __m512i* counts);
 
-// Fixed epilogues for the blocks that networks have; RPReLU is two affines with an activation between them.
-CountsEpilogue choose_epilogue(const Epilogue& epilogue) {
-    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
-    const std::size_t early = epilogue.early_signs, late = epilogue.signs_count - early;
-    if (epilogue.quantized_count != 0) return epilogue_of_counts<AnyEpilogue>;
-    if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
-        if (!adds || !real || early + late > 1) return epilogue_of_counts<AnyEpilogue>;
-        if (early == 1) return epilogue_of_counts<FixedEpilogue<1, 0, true, true, true>>;
-        return late == 1 ? epilogue_of_counts<FixedEpilogue<0, 1, true, true, true>>
-                         : epilogue_of_counts<FixedEpilogue<0, 0, true, true, true>>;
-    }
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || late != 0 || early > 2) {
-        return epilogue_of_counts<AnyEpilogue>;
-    }
-    if (early == 2) {
-        if (!adds) return epilogue_of_counts<AnyEpilogue>;
-        return real ? epilogue_of_counts<FixedEpilogue<2, 0, true, true, false>>
-                    : epilogue_of_counts<FixedEpilogue<2, 0, true, false, false>>;
-    }
-    if (early == 0) {
-        return adds ? epilogue_of_counts<FixedEpilogue<0, 0, true, true, false>>
-                    : epilogue_of_counts<FixedEpilogue<0, 0, false, true, false>>;
-    }
-    if (adds)
-        return real ? epilogue_of_counts<FixedEpilogue<1, 0, true, true, false>>
-                    : epilogue_of_counts<FixedEpilogue<1, 0, true, false, false>>;
-    return real ? epilogue_of_counts<FixedEpilogue<1, 0, false, true, false>>
-                : epilogue_of_counts<FixedEpilogue<1, 0, false, false, false>>;
+CountsEpilogue choose_counts_epilogue(const Epilogue& epilogue) {
+    return choose_after_signs<Lanes>(epilogue,
+                                     [](auto kind) -> CountsEpilogue { return epilogue_of_counts<decltype(kind)>; });
 }
 
 template <int Positions, int Eights, bool Grouped>
@@ -355,7 +227,7 @@ void run_count_tile(const CountConvJob& job, std::size_t position, std::size_t n
 template <int Positions, int Eights, bool Grouped = false>
 void count_conv_tiles(const CountConvJob& job, std::size_t n) {
     const CountsEpilogue epilogue_at =
-        Grouped && job.offset != nullptr ? epilogue_of_grouped_counts : choose_epilogue(*job.epilogue);
+        Grouped && job.offset != nullptr ? epilogue_of_grouped_counts : choose_counts_epilogue(*job.epilogue);
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + Positions <= end; position += Positions) {
@@ -460,9 +332,10 @@ template <typename Kind>
 void epilogue_of_sums(const SumConvJob& shared, std::size_t position, std::size_t n, const __m512* totals) {
     const SumConvJob job = shared;  // which is known not to change by what is written
     const __m512 sum = _mm512_set1_ps(job.offset == nullptr ? 0.0f : job.sums[position]);
-    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        return scaled(job, job.first_filter + i, totals[i / 16], sum);
-    });
+    run_epilogue<Lanes, Kind>(*job.epilogue, position, job.first_filter, n,
+                              [&](std::size_t i) __attribute__((always_inline)) {
+                                  return scaled<Lanes>(job, job.first_filter + i, totals[i / 16], sum);
+                              });
 }
 
 using SumsEpilogue = void (*)(const SumConvJob& job, std::size_t position, std::size_t n, const __m512* totals);
@@ -499,7 +372,7 @@ void sum_conv_at(const SumConvJob& job, std::size_t first, std::size_t count, st
 template <int Positions, int Sixteens>
 void sum_conv_tiles(const SumConvJob& job, std::size_t n) {
     const SumsEpilogue epilogue_at =
-        makes_only_real(*job.epilogue) ? epilogue_of_sums<OnlyReal> : epilogue_of_sums<AnyEpilogue>;
+        makes_only_real<Lanes>(*job.epilogue) ? epilogue_of_sums<OnlyReal> : epilogue_of_sums<AnyEpilogue<>>;
     for (std::size_t done = 0, count; done < job.positions; done += count) {
         count = job.positions - done < kSumPositions ? job.positions - done : kSumPositions;
         sum_conv_at<Positions, Sixteens>(job, job.first_position + done, count, n, epilogue_at);
@@ -644,36 +517,18 @@ void epilogue_of_subsets(const SubsetConvJob& shared, std::size_t position, std:
     const SubsetConvJob job = shared;  // which is known not to change by what is written
     const __m512i all = _mm512_set1_epi32(job.byte_sums[position]);
     const __m512 sum = _mm512_set1_ps(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<Kind>(*job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-        const std::size_t filter = job.first_filter + i;
-        const __m512i subset = subsets[i / 16];
-        __m512i dots = _mm512_sub_epi32(_mm512_add_epi32(subset, subset), all);
-        if (job.filter_shifts != nullptr) dots = _mm512_sub_epi32(dots, _mm512_loadu_si512(job.filter_shifts + filter));
-        return scaled(job, filter, _mm512_cvtepi32_ps(dots), sum);
-    });
+    run_epilogue<Lanes, Kind>(*job.epilogue, position, job.first_filter, n,
+                              [&](std::size_t i) __attribute__((always_inline)) {
+                                  const std::size_t filter = job.first_filter + i;
+                                  const __m512i subset = subsets[i / 16];
+                                  __m512i dots = _mm512_sub_epi32(_mm512_add_epi32(subset, subset), all);
+                                  if (job.filter_shifts != nullptr)
+                                      dots = _mm512_sub_epi32(dots, _mm512_loadu_si512(job.filter_shifts + filter));
+                                  return scaled<Lanes>(job, filter, _mm512_cvtepi32_ps(dots), sum);
+                              });
 }
 
 using SubsetsEpilogue = void (*)(const SubsetConvJob& job, std::size_t position, std::size_t n, const __m512i* subsets);
-
-// Fixed epilogues for the blocks that networks have.
-SubsetsEpilogue choose_subsets_epilogue(const Epilogue& epilogue) {
-    const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
-    const std::size_t quantized = epilogue.quantized_count;
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || epilogue.signs_count != 0 ||
-        quantized > 1 || (quantized == 0 && !real)) {
-        return epilogue_of_subsets<AnyEpilogue>;
-    }
-    if (quantized == 0) {
-        return adds ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false>>
-                    : epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false>>;
-    }
-    if (adds) {
-        return real ? epilogue_of_subsets<FixedEpilogue<0, 0, true, true, false, 1>>
-                    : epilogue_of_subsets<FixedEpilogue<0, 0, true, false, false, 1>>;
-    }
-    return real ? epilogue_of_subsets<FixedEpilogue<0, 0, false, true, false, 1>>
-                : epilogue_of_subsets<FixedEpilogue<0, 0, false, false, false, 1>>;
-}
 
 // 16 * `Sixteens` filters at a time, `Times` times, of so many rows of tables that these stay in the first cache.
 template <int Positions, int Sixteens, int Times>
@@ -701,7 +556,8 @@ void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t
 
 template <int Positions, int Sixteens, int Times>
 void subset_conv_tiles(const SubsetConvJob& job, std::size_t n) {
-    const SubsetsEpilogue epilogue_at = choose_subsets_epilogue(*job.epilogue);
+    const SubsetsEpilogue epilogue_at = choose_after_numbers<Lanes>(
+        *job.epilogue, [](auto kind) -> SubsetsEpilogue { return epilogue_of_subsets<decltype(kind)>; });
     std::size_t position = job.first_position;
     const std::size_t end = position + job.positions;
     for (; position + Positions <= end; position += Positions) {
@@ -775,7 +631,7 @@ void depthwise_conv_tile(const DepthwiseConvJob& job, std::size_t p, std::size_t
         }
     }
     for (std::size_t j = 0; j < Positions; ++j) {
-        float_epilogue(*job.epilogue, job.first_position + p + j, first, n, values[j]);
+        float_epilogue<Lanes>(*job.epilogue, job.first_position + p + j, first, n, values[j]);
     }
 }
 
@@ -802,8 +658,8 @@ extern const Kernels kAvx512Kernels{"x86_avx512",
                                     runs_here,
                                     avx2::count_differences,
                                     avx2::sum_signs,
-                                    float_conv<FloatConvJob>,
-                                    float_epilogue,
+                                    masked_conv<FloatConvJob>,
+                                    float_epilogue<Lanes>,
                                     nullptr,
                                     nullptr,
                                     nullptr,
@@ -817,7 +673,7 @@ extern const Kernels kAvx512Kernels{"x86_avx512",
                                     depthwise_conv,
                                     count_conv,
                                     make_wide_sums,
-                                    float_conv<InkConvJob>,
+                                    masked_conv<InkConvJob>,
                                     byte_max,
                                     kSums};
 
