@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "kernels.h"
+#include "subsets.h"
 #include "tables.h"
 #include "vectors.h"
 
@@ -123,6 +124,41 @@ struct Lanes {
         std::uint8_t some[8];
         vst1_u8(some, bytes);
         std::memcpy(job.out + at, some, count);
+    }
+
+    using Bytes = uint8x16_t;
+    using Words = uint16x8_t;
+    static constexpr int kQuarters = 2;
+
+    static Bytes bytes(const std::uint8_t* at) { return vld1q_u8(at); }
+    static void store_bytes(std::uint8_t* at, Bytes x) { vst1q_u8(at, x); }
+    static Bytes eight_bytes(std::uint64_t x) { return vcombine_u8(vcreate_u8(x), vcreate_u8(0)); }
+    static Bytes with_sums_of_two(Bytes x) {
+        const Words words = vreinterpretq_u16_u8(x);
+        return vcombine_u8(vget_low_u8(x), vget_low_u8(vreinterpretq_u8_u16(vsraq_n_u16(words, words, 8))));
+    }
+    static Bytes add_bytes(Bytes a, Bytes b) { return vaddq_u8(a, b); }
+    static Bytes lookup(Bytes table, Bytes which) { return vqtbl1q_u8(table, which); }
+    static Bytes low_halves(Bytes x) { return vandq_u8(x, vdupq_n_u8(15)); }
+    static Bytes high_halves(Bytes x) { return vshrq_n_u8(x, 4); }
+    static Words zero_words() { return vdupq_n_u16(0); }
+    static Words add_words(Words a, Bytes b) { return vaddq_u16(a, vreinterpretq_u16_u8(b)); }
+    static Words add_odd(Words a, Bytes b) { return vsraq_n_u16(a, vreinterpretq_u16_u8(b), 8); }
+    static void store_even(std::uint16_t* at, Words all, Words odd) {
+        vst1q_u16(at, vsubq_u16(all, vshlq_n_u16(odd, 8)));
+    }
+    static void store_words(std::uint16_t* at, Words x) { vst1q_u16(at, x); }
+    static Words add_each_two(Words a, Bytes b) { return vpadalq_u8(a, b); }
+    static std::int32_t sum_words(Words x) { return static_cast<std::int32_t>(vaddlvq_u16(x)); }
+    static DABNET_INLINE Floats dots(const SubsetConvJob& job, std::size_t filter, const std::uint32_t* lower,
+                                     const std::uint32_t* upper, std::int32_t all) {
+        return each([&](int h) {
+            uint32x4_t subset = vld1q_u32(lower + 4 * h);
+            if (upper != nullptr) subset = vaddq_u32(subset, vshlq_n_u32(vld1q_u32(upper + 4 * h), 4));
+            const int32x4_t dots = vsubq_s32(vreinterpretq_s32_u32(vaddq_u32(subset, subset)), vdupq_n_s32(all));
+            if (job.filter_shifts == nullptr) return vcvtq_f32_s32(dots);
+            return vcvtq_f32_s32(vsubq_s32(dots, vld1q_s32(job.filter_shifts + filter + 4 * h)));
+        });
     }
 };
 
@@ -355,175 +391,6 @@ void sum_conv(const SumConvJob& job) {
     for (; position < end; ++position) sum_conv_at<1>(job, position, n);
 }
 
-// The two tables of 8 channels.
-inline void put_subset_sums(uint8x16_t channels, std::uint8_t* out) {
-    for (int table = 0; table < 2; ++table) {
-        uint8x16_t sum = vdupq_n_u8(0);
-        for (const auto& indices : kSubsetIndices.of) {
-            sum = vaddq_u8(sum, vqtbl1q_u8(channels, vld1q_u8(indices + 16 * table)));
-        }
-        vst1q_u8(out + 16 * table, sum);
-    }
-}
-
-void make_subset_sums(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, std::uint8_t* lower,
-                      std::uint8_t* upper, std::int32_t* sums) {
-    const uint8x16_t low = vdupq_n_u8(15);
-    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
-        std::int32_t sum = 0;
-        for (std::size_t c = 0; c < channels; c += 8, lower += 32) {
-            std::uint8_t some[16] = {};
-            std::memcpy(some, bytes + c, channels - c < 8 ? channels - c : 8);
-            for (int i = 0; i < 8; ++i) sum += some[i];
-            const uint8x16_t eight = vld1q_u8(some);
-            if (upper == nullptr) {
-                put_subset_sums(eight, lower);
-                continue;
-            }
-            put_subset_sums(vandq_u8(eight, low), lower);
-            put_subset_sums(vshrq_n_u8(eight, 4), upper);
-            upper += 32;
-        }
-        sums[position] = sum;
-    }
-}
-
-// The sums of `Entries` positions, or of planes of them, and 16 * `Quarters` filters from quarter `from` on.
-//
-// A byte that was looked up is at most 60, so four of them add up in a byte. Such bytes are added up two at a time, as
-// 16 bits (`all`), and the odd ones once more on their own (`odd`), so that the even ones sum to all - 256 odd. After
-// 273 times 240 that moves on to 32 bits.
-template <int Entries, int Quarters>
-struct SubsetTile {
-    static constexpr std::size_t kMost = 273;
-
-    uint16x8_t all[Entries][Quarters], odd[Entries][Quarters];
-
-    void run(const SubsetConvJob& job, const std::uint8_t* const* taps, int from, std::uint32_t (*sums)[64]) {
-        clear();
-        const std::uint8_t* weights = job.weights + 16 * from;
-        std::size_t room = kMost;
-        for (std::size_t run = 0; run < job.run_count; ++run) {
-            const std::uint8_t* at[Entries];
-            for (int e = 0; e < Entries; ++e) at[e] = taps[e] + 16 * job.runs[run];
-            for (std::size_t left = job.run_length / 4, times; left != 0; left -= times) {
-                if (room == 0) room = widen(from, sums);
-                times = left < room ? left : room;
-                for (std::size_t time = 0; time < times; ++time) accumulate<2>(at, weights);
-                room -= times;
-            }
-            if (job.run_length % 4 == 0) continue;
-            if (room == 0) room = widen(from, sums);
-            accumulate<1>(at, weights);
-            --room;
-        }
-        widen(from, sums);
-    }
-
-    void clear() {
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) all[e][q] = odd[e][q] = vdupq_n_u16(0);
-        }
-    }
-
-    // Adds the sums of `Lines` times two rows.
-    template <int Lines>
-    inline __attribute__((always_inline)) void accumulate(const std::uint8_t** at, const std::uint8_t*& weights) {
-        uint8x16_t part[Entries][Quarters];
-#pragma GCC unroll 2
-        for (int line = 0; line < Lines; ++line, weights += 64) {
-            uint8x16_t tables[Entries][2];
-            for (int e = 0; e < Entries; ++e) {
-                for (int i = 0; i < 2; ++i, at[e] += 16) tables[e][i] = vld1q_u8(at[e]);
-            }
-#pragma GCC unroll 4
-            for (int q = 0; q < Quarters; ++q) {
-                const uint8x16_t byte = vld1q_u8(weights + 16 * q), low = vandq_u8(byte, vdupq_n_u8(15)),
-                                 high = vshrq_n_u8(byte, 4);
-#pragma GCC unroll 2
-                for (int e = 0; e < Entries; ++e) {
-                    const uint8x16_t found = vaddq_u8(vqtbl1q_u8(tables[e][0], low), vqtbl1q_u8(tables[e][1], high));
-                    part[e][q] = line == 0 ? found : vaddq_u8(part[e][q], found);
-                }
-            }
-        }
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) {
-                const uint16x8_t words = vreinterpretq_u16_u8(part[e][q]);
-                all[e][q] = vaddq_u16(all[e][q], words);
-                odd[e][q] = vsraq_n_u16(odd[e][q], words, 8);
-            }
-        }
-    }
-
-    // Adds the sums to those of 32 bits; returns how many more may be added up. Even bytes are 8 filters, odd ones the
-    // 8 that come 16 later.
-    std::size_t widen(int from, std::uint32_t (*sums)[64]) {
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) {
-                const int first = (from + q) / 2 * 32 + (from + q) % 2 * 8;
-                add_words(sums[e] + first, vsubq_u16(all[e][q], vshlq_n_u16(odd[e][q], 8)));
-                add_words(sums[e] + first + 16, odd[e][q]);
-            }
-        }
-        clear();
-        return kMost;
-    }
-
-    static void add_words(std::uint32_t* sums, uint16x8_t words) {
-        std::uint16_t some[8];
-        vst1q_u16(some, words);
-        for (int i = 0; i < 8; ++i) sums[i] += some[i];
-    }
-};
-
-// (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters; `upper` is null for numbers of 4 bits.
-void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
-                         const std::uint32_t* upper) {
-    const int32x4_t all = vdupq_n_s32(job.byte_sums[position]);
-    const Lanes::Floats sum = Lanes::splat(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<Lanes, AnyEpilogue<>>(
-        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-            Lanes::Floats values;
-            for (std::size_t h = 0; h < 2; ++h) {
-                const std::size_t at = i + 4 * h;
-                uint32x4_t subset = vld1q_u32(lower + at);
-                if (upper != nullptr) subset = vaddq_u32(subset, vshlq_n_u32(vld1q_u32(upper + at), 4));
-                int32x4_t dots = vsubq_s32(vreinterpretq_s32_u32(vaddq_u32(subset, subset)), all);
-                if (job.filter_shifts != nullptr)
-                    dots = vsubq_s32(dots, vld1q_s32(job.filter_shifts + job.first_filter + at));
-                values.val[h] = vcvtq_f32_s32(dots);
-            }
-            return scaled<Lanes>(job, job.first_filter + i, values, sum);
-        });
-}
-
-template <int Positions, int Planes>
-void run_subset_tile(const SubsetConvJob& job, std::size_t position, std::size_t n) {
-    const std::uint8_t* taps[Positions * Planes];
-    for (std::size_t i = 0; i < Positions * Planes; ++i) {
-        taps[i] = job.tables + std::size_t{16} * job.starts[position + i / Planes] + i % Planes * job.plane;
-    }
-    std::uint32_t sums[Positions * Planes][64] = {};
-    SubsetTile<Positions * Planes, 4> tile;
-    for (int from = 0; from < 4; from += 4) tile.run(job, taps, from, sums);
-    for (std::size_t i = 0; i < Positions; ++i) {
-        epilogue_of_subsets(job, position + i, n, sums[i * Planes], Planes == 2 ? sums[i * Planes + 1] : nullptr);
-    }
-}
-
-void subset_conv(const SubsetConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    std::size_t position = job.first_position;
-    const std::size_t end = position + job.positions;
-    if (job.plane != 0) {
-        for (; position < end; ++position) run_subset_tile<1, 2>(job, position, n);
-        return;
-    }
-    for (; position + 2 <= end; position += 2) run_subset_tile<2, 1>(job, position, n);
-    for (; position < end; ++position) run_subset_tile<1, 1>(job, position, n);
-}
-
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 4 <= channels; c += 4) {
@@ -545,7 +412,7 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 extern const Kernels kNeonKernels{
     "arm_neon",   runs_here, count_differences, sum_signs, float_conv<Lanes, 8, 2>, float_epilogue<Lanes>, spread_bits,
-    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums,        subset_conv,           float_max};
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums<Lanes>, subset_conv<Lanes>,    float_max};
 
 }  // namespace dabnet
 

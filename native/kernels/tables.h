@@ -28,16 +28,17 @@ struct Tables {
 };
 constexpr Tables kTables;
 
-// Of a convolution of whole numbers: which of 8 bytes, the numbers of 8 channels, go into the sums of two tables. The
-// first is for the first 4 channels, and a channel goes into the sums of the patterns that have its bit; elsewhere the
-// index is one that gives 0.
+// Of a convolution of whole numbers: which of 16 bytes go into the sums of two tables, of 4 channels each. The bytes
+// are the numbers of 8 channels, then at even places the sums of each two. A pattern's sum is that of its first two
+// channels (of[0]) plus that of its last two; where it has neither, the index is one that gives 0.
 struct SubsetIndices {
-    alignas(32) std::uint8_t of[4][32];  // by channel of each 4
+    alignas(32) std::uint8_t of[2][32];
     constexpr SubsetIndices() : of{} {
-        for (int channel = 0; channel < 4; ++channel) {
+        for (int two = 0; two < 2; ++two) {
             for (int i = 0; i < 32; ++i) {
-                const bool is_in = (i % 16 >> channel & 1) != 0;
-                of[channel][i] = static_cast<std::uint8_t>(is_in ? i / 16 * 4 + channel : 0x80);
+                const int first = i / 16 * 4 + 2 * two, pattern = i % 16 >> 2 * two & 3;
+                const int index = pattern == 0 ? 0x80 : pattern == 3 ? first + 8 : first + pattern - 1;
+                of[two][i] = static_cast<std::uint8_t>(index);
             }
         }
     }

@@ -174,10 +174,13 @@ template <typename V, typename Of>
 auto choose_after_numbers(const Epilogue& epilogue, Of of) {
     const bool adds = epilogue.added != nullptr, real = epilogue.real != nullptr;
     const std::size_t quantized = epilogue.quantized_count;
-    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr || epilogue.signs_count != 0 ||
-        quantized > 1 || (quantized == 0 && !real)) {
-        return of(AnyEpilogue<>());
+    if (epilogue.signs_count != 0 || quantized > 1 || (quantized == 0 && !real)) return of(AnyEpilogue<>());
+    if (epilogue.before.shift != nullptr && epilogue.after.shift != nullptr) {
+        if (!adds || !real) return of(AnyEpilogue<>());
+        return quantized == 0 ? of(FixedEpilogue<0, 0, true, true, true>())
+                              : of(FixedEpilogue<0, 0, true, true, true, 1>());
     }
+    if (epilogue.before.shift != nullptr || epilogue.after.shift != nullptr) return of(AnyEpilogue<>());
     if (quantized == 0) return adds ? of(FixedEpilogue<0, 0, true, true, false>()) : of(OnlyReal());
     if (adds) {
         return real ? of(FixedEpilogue<0, 0, true, true, false, 1>())

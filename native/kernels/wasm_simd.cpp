@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "kernels.h"
+#include "subsets.h"
 #include "tables.h"
 #include "vectors.h"
 
@@ -128,6 +129,46 @@ struct Lanes {
         std::uint8_t some[16];
         wasm_v128_store(some, bytes);
         std::memcpy(job.out + at, some, count);
+    }
+
+    using Bytes = v128_t;
+    using Words = v128_t;
+    static constexpr int kQuarters = 2;
+
+    static Bytes bytes(const std::uint8_t* at) { return wasm_v128_load(at); }
+    static void store_bytes(std::uint8_t* at, Bytes x) { wasm_v128_store(at, x); }
+    static Bytes eight_bytes(std::uint64_t x) { return wasm_i64x2_make(static_cast<std::int64_t>(x), 0); }
+    static Bytes with_sums_of_two(Bytes x) {
+        return wasm_i64x2_shuffle(x, wasm_i8x16_add(x, wasm_u16x8_shr(x, 8)), 0, 2);
+    }
+    static Bytes add_bytes(Bytes a, Bytes b) { return wasm_i8x16_add(a, b); }
+    static Bytes lookup(Bytes table, Bytes which) { return wasm_i8x16_swizzle(table, which); }
+    static Bytes low_halves(Bytes x) { return wasm_v128_and(x, wasm_i8x16_splat(15)); }
+    static Bytes high_halves(Bytes x) { return low_halves(wasm_u16x8_shr(x, 4)); }  // u8x16.shr is slower in V8
+    static Words zero_words() { return wasm_i16x8_splat(0); }
+    static Words add_words(Words a, Bytes b) { return wasm_i16x8_add(a, b); }
+    static Words add_odd(Words a, Bytes b) { return wasm_i16x8_add(a, wasm_u16x8_shr(b, 8)); }
+    static void store_even(std::uint16_t* at, Words all, Words odd) {
+        wasm_v128_store(at, wasm_i16x8_sub(all, wasm_i16x8_shl(odd, 8)));
+    }
+    static void store_words(std::uint16_t* at, Words x) { wasm_v128_store(at, x); }
+    static Words add_each_two(Words a, Bytes b) { return wasm_i16x8_add(a, wasm_u16x8_extadd_pairwise_u8x16(b)); }
+    static std::int32_t sum_words(Words x) {
+        const v128_t sums = wasm_u32x4_extadd_pairwise_u16x8(x);
+        return wasm_i32x4_extract_lane(sums, 0) + wasm_i32x4_extract_lane(sums, 1) + wasm_i32x4_extract_lane(sums, 2) +
+               wasm_i32x4_extract_lane(sums, 3);
+    }
+    static DABNET_INLINE Floats dots(const SubsetConvJob& job, std::size_t filter, const std::uint32_t* lower,
+                                     const std::uint32_t* upper, std::int32_t all) {
+        return each([&](int h) {
+            v128_t subset = wasm_v128_load(lower + 4 * h);
+            if (upper != nullptr) subset = wasm_i32x4_add(subset, wasm_i32x4_shl(wasm_v128_load(upper + 4 * h), 4));
+            v128_t dots = wasm_i32x4_sub(wasm_i32x4_add(subset, subset), wasm_i32x4_splat(all));
+            if (job.filter_shifts != nullptr) {
+                dots = wasm_i32x4_sub(dots, wasm_v128_load(job.filter_shifts + filter + 4 * h));
+            }
+            return wasm_f32x4_convert_i32x4(dots);
+        });
     }
 };
 
@@ -368,166 +409,6 @@ void sum_conv(const SumConvJob& job) {
     if (position < end) sum_conv_at<1>(job, position, n);
 }
 
-// The two tables of 8 channels.
-inline void put_subset_sums(v128_t channels, std::uint8_t* out) {
-    for (int table = 0; table < 2; ++table) {
-        v128_t sum = wasm_i8x16_splat(0);
-        for (const auto& indices : kSubsetIndices.of) {
-            sum = wasm_i8x16_add(sum, wasm_i8x16_swizzle(channels, wasm_v128_load(indices + 16 * table)));
-        }
-        wasm_v128_store(out + 16 * table, sum);
-    }
-}
-
-void make_subset_sums(const std::uint8_t* bytes, std::size_t positions, std::size_t channels, std::uint8_t* lower,
-                      std::uint8_t* upper, std::int32_t* sums) {
-    const v128_t low = wasm_i8x16_splat(15);
-    for (std::size_t position = 0; position < positions; ++position, bytes += channels) {
-        std::int32_t sum = 0;
-        for (std::size_t c = 0; c < channels; c += 8, lower += 32) {
-            std::uint8_t some[16] = {};
-            std::memcpy(some, bytes + c, channels - c < 8 ? channels - c : 8);
-            for (int i = 0; i < 8; ++i) sum += some[i];
-            const v128_t eight = wasm_v128_load(some);
-            if (upper == nullptr) {
-                put_subset_sums(eight, lower);
-                continue;
-            }
-            put_subset_sums(wasm_v128_and(eight, low), lower);
-            put_subset_sums(wasm_u8x16_shr(eight, 4), upper);
-            upper += 32;
-        }
-        sums[position] = sum;
-    }
-}
-
-// The sums of `Entries` positions, or of planes of them, and 16 * `Quarters` filters from quarter `from` on.
-//
-// A byte that was looked up is at most 60, so four of them add up in a byte. Such bytes are added up two at a time, as
-// 16 bits (`all`), and the odd ones once more on their own (`odd`), so that the even ones sum to all - 256 odd. After
-// 273 times 240 that moves on to 32 bits.
-template <int Entries, int Quarters>
-struct SubsetTile {
-    static constexpr std::size_t kMost = 273;
-
-    v128_t all[Entries][Quarters], odd[Entries][Quarters];
-
-    void run(const SubsetConvJob& job, const std::uint8_t* const* taps, int from, std::uint32_t (*sums)[64]) {
-        clear();
-        const std::uint8_t* weights = job.weights + 16 * from;
-        std::size_t room = kMost;
-        for (std::size_t run = 0; run < job.run_count; ++run) {
-            const std::uint8_t* at[Entries];
-            for (int e = 0; e < Entries; ++e) at[e] = taps[e] + 16 * job.runs[run];
-            for (std::size_t left = job.run_length / 4, times; left != 0; left -= times) {
-                if (room == 0) room = widen(from, sums);
-                times = left < room ? left : room;
-                for (std::size_t time = 0; time < times; ++time) accumulate<2>(at, weights);
-                room -= times;
-            }
-            if (job.run_length % 4 == 0) continue;
-            if (room == 0) room = widen(from, sums);
-            accumulate<1>(at, weights);
-            --room;
-        }
-        widen(from, sums);
-    }
-
-    void clear() {
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) all[e][q] = odd[e][q] = wasm_i16x8_splat(0);
-        }
-    }
-
-    // Adds the sums of `Lines` times two rows.
-    template <int Lines>
-    inline __attribute__((always_inline)) void accumulate(const std::uint8_t** at, const std::uint8_t*& weights) {
-        v128_t part[Entries][Quarters];
-#pragma GCC unroll 2
-        for (int line = 0; line < Lines; ++line, weights += 64) {
-            v128_t tables[Entries][2];
-            for (int e = 0; e < Entries; ++e) {
-                for (int i = 0; i < 2; ++i, at[e] += 16) tables[e][i] = wasm_v128_load(at[e]);
-            }
-#pragma GCC unroll 4
-            for (int q = 0; q < Quarters; ++q) {
-                const v128_t byte = wasm_v128_load(weights + 16 * q), low = wasm_v128_and(byte, wasm_i8x16_splat(15)),
-                             high = wasm_u8x16_shr(byte, 4);
-#pragma GCC unroll 2
-                for (int e = 0; e < Entries; ++e) {
-                    const v128_t found =
-                        wasm_i8x16_add(wasm_i8x16_swizzle(tables[e][0], low), wasm_i8x16_swizzle(tables[e][1], high));
-                    part[e][q] = line == 0 ? found : wasm_i8x16_add(part[e][q], found);
-                }
-            }
-        }
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) {
-                const v128_t words = part[e][q];
-                all[e][q] = wasm_i16x8_add(all[e][q], words);
-                odd[e][q] = wasm_i16x8_add(odd[e][q], wasm_u16x8_shr(words, 8));
-            }
-        }
-    }
-
-    // Adds the sums to those of 32 bits; returns how many more may be added up. Even bytes are 8 filters, odd ones the
-    // 8 that come 16 later.
-    std::size_t widen(int from, std::uint32_t (*sums)[64]) {
-        for (int e = 0; e < Entries; ++e) {
-            for (int q = 0; q < Quarters; ++q) {
-                const int first = (from + q) / 2 * 32 + (from + q) % 2 * 8;
-                add_words(sums[e] + first, wasm_i16x8_sub(all[e][q], wasm_i16x8_shl(odd[e][q], 8)));
-                add_words(sums[e] + first + 16, odd[e][q]);
-            }
-        }
-        clear();
-        return kMost;
-    }
-
-    static void add_words(std::uint32_t* sums, v128_t words) {
-        std::uint16_t some[8];
-        wasm_v128_store(some, words);
-        for (int i = 0; i < 8; ++i) sums[i] += some[i];
-    }
-};
-
-// (scale (s . x) + offset sum(x)) + bias of one position and up to 64 filters; `upper` is null for numbers of 4 bits.
-void epilogue_of_subsets(const SubsetConvJob& job, std::size_t position, std::size_t n, const std::uint32_t* lower,
-                         const std::uint32_t* upper) {
-    const v128_t all = wasm_i32x4_splat(job.byte_sums[position]);
-    const Lanes::Floats sum = Lanes::splat(static_cast<float>(job.byte_sums[position] - job.sum_shift));
-    run_epilogue<Lanes, AnyEpilogue<>>(
-        *job.epilogue, position, job.first_filter, n, [&](std::size_t i) __attribute__((always_inline)) {
-            Lanes::Floats values;
-            for (std::size_t h = 0; h < 2; ++h) {
-                const std::size_t at = i + 4 * h;
-                v128_t subset = wasm_v128_load(lower + at);
-                if (upper != nullptr) subset = wasm_i32x4_add(subset, wasm_i32x4_shl(wasm_v128_load(upper + at), 4));
-                v128_t dots = wasm_i32x4_sub(wasm_i32x4_add(subset, subset), all);
-                if (job.filter_shifts != nullptr)
-                    dots = wasm_i32x4_sub(dots, wasm_v128_load(job.filter_shifts + job.first_filter + at));
-                values.half[h] = wasm_f32x4_convert_i32x4(dots);
-            }
-            return scaled<Lanes>(job, job.first_filter + i, values, sum);
-        });
-}
-
-void subset_conv(const SubsetConvJob& job) {
-    const std::size_t n = job.epilogue->filters - job.first_filter < 64 ? job.epilogue->filters - job.first_filter : 64;
-    const std::size_t end = job.first_position + job.positions, planes = job.plane == 0 ? 1 : 2;
-    for (std::size_t position = job.first_position; position < end; position += 2 / planes) {
-        // Two positions, of which the last may stand alone, or both planes of one.
-        const std::size_t second = planes == 1 && position + 1 < end ? position + 1 : position;
-        const std::uint8_t* taps[2] = {job.tables + std::size_t{16} * job.starts[position],
-                                       job.tables + std::size_t{16} * job.starts[second] + job.plane};
-        std::uint32_t sums[2][64] = {};
-        SubsetTile<2, 2> tile;
-        for (int from = 0; from < 4; from += 2) tile.run(job, taps, from, sums);
-        epilogue_of_subsets(job, position, n, sums[0], planes == 2 ? sums[1] : nullptr);
-        if (second != position) epilogue_of_subsets(job, second, n, sums[1], nullptr);
-    }
-}
-
 void float_max(const float* const* x, std::size_t count, std::size_t channels, float* y) {
     std::size_t c = 0;
     for (; c + 4 <= channels; c += 4) {
@@ -546,6 +427,6 @@ void float_max(const float* const* x, std::size_t count, std::size_t channels, f
 
 extern const Kernels kWasmKernels{
     "wasm_simd",  runs_here, count_differences, sum_signs, float_conv<Lanes, 4, 2>, float_epilogue<Lanes>, spread_bits,
-    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums,        subset_conv,           float_max};
+    pair_nibbles, lut_conv,  make_sums,         sum_conv,  make_subset_sums<Lanes>, subset_conv<Lanes>,    float_max};
 
 }  // namespace dabnet
