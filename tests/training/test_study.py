@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dabnet.errors import InputError
-from dabnet.training.means import average
+from dabnet.training.means import average, pooled_intervals
 from dabnet.training.study import compare_cells, load_study, read_measures
 
 FACTORS = """
@@ -96,6 +96,17 @@ def test_the_interval_of_a_mean_is_students(tmp_path: Path) -> None:
     alone = average([0.5])
     assert alone.mean == 0.5
     assert math.isnan(alone.interval)
+
+
+def test_pooled_intervals_take_the_spread_of_all_means() -> None:
+    groups = [[0.50, 0.53, 0.51], [0.40, 0.42], [0.7]]
+    squares = sum((v - np.mean(values)) ** 2 for values in groups for v in values)
+    spread = math.sqrt(squares / 3)  # 2 + 1 degrees of freedom
+    expected = [3.182 * spread / math.sqrt(len(values)) for values in groups]
+    assert pooled_intervals([average(values) for values in groups]) == pytest.approx(expected)
+    assert math.isnan(pooled_intervals([average([0.5])])[0])
+    only = average([0.5, 0.6, 0.65])
+    assert pooled_intervals([only]) == pytest.approx([only.interval])
 
 
 def test_differences_are_between_runs_of_the_same_seed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dabnet.cli.console import PlainConsole
 from dabnet.cli.engines import LOCAL, check_engine
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError
-from dabnet.training.means import average
+from dabnet.training.means import average, pooled_intervals
 from dabnet.training.pictures import draw_study
 from dabnet.training.study import Study, StudyRun, compare_cells, is_finished, load_study, read_measures
 
@@ -72,7 +72,7 @@ def study(
 
     It can be stopped at any time, and goes on where it was when it is run again; runs that are done are not run again.
     Each time it ends it writes results.csv (one row per run), summary.json and summary.md (mean, standard error and
-    paired differences with their 95 % intervals) and summary.png to the output folder.
+    paired differences with their 95 % intervals, each alone and pooled) and summary.png to the output folder.
 
     On a cluster of Ray's each run takes a core, and all machines must see the same folders.
     """
@@ -214,16 +214,13 @@ def summarize(found: Study, results: Results) -> dict[str, Any]:
             values = [results[cell.levels, seed][measure] for seed in found.seeds if (cell.levels, seed) in results]
             row[measure] = average(values)._asdict() if values else None
         cells.append(row)
-    differences = [
-        {
-            "measure": measure,
-            **dict(zip(found.factors, cell.levels, strict=True)),
-            "against": dict(zip(found.factors, partner.levels, strict=True))[found.about.compare or ""],
-            **gain._asdict(),
-        }
-        for measure in found.about.measures
-        for cell, partner, gain in compare_cells(found, results, measure)
-    ]
+    differences = []
+    for measure in found.about.measures:
+        pairs = compare_cells(found, results, measure)
+        for (cell, partner, gain), pooled in zip(pairs, pooled_intervals([gain for _, _, gain in pairs]), strict=True):
+            levels, others = (dict(zip(found.factors, each.levels, strict=True)) for each in (cell, partner))
+            against = others[found.about.compare or ""]
+            differences.append({"measure": measure, **levels, "against": against, **gain._asdict(), "pooled": pooled})
     return {"title": found.about.title, "compare": found.about.compare, "cells": cells, "differences": differences}
 
 
@@ -243,7 +240,7 @@ def write_results(found: Study, results: Results, summary: dict[str, Any], folde
 
 
 def _to_markdown(found: Study, summary: dict[str, Any], finished: int) -> str:
-    """Write the table and the differences as a page, which says what is not finished."""
+    """Write the tables of cells and differences as a page, which says what is not finished."""
     columns = [*found.factors, *found.about.measures, "seeds"]
     rows = []
     for row in summary["cells"]:
@@ -252,8 +249,24 @@ def _to_markdown(found: Study, summary: dict[str, Any], finished: int) -> str:
         rows.append([*(row[factor] for factor in found.factors), *map(_words, means), seeds])
     lines = [f"# {found.about.title or found.name}", ""]
     lines.append(f"{finished} of {len(found.runs)} runs are finished. Percent; mean ± standard error over seeds.")
-    lines += ["", *(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)), ""]
-    return "\n".join([*lines, *(f"* {sentence}" for sentence in _tell_differences(found, summary)), ""])
+    lines += ["", *_table(columns, rows), ""]
+    if not summary["differences"]:
+        return "\n".join(lines)
+    gains: dict[tuple[str, ...], list[str]] = {}
+    for row in summary["differences"]:
+        levels = tuple(str(row[factor]) for factor in found.factors)
+        gain = f"{100 * row['mean']:+.1f} ± {100 * row['pooled']:.1f} ({100 * row['interval']:.1f})"
+        gains.setdefault((*levels, row["against"]), []).append(gain)
+    lines += [
+        "Differences between runs of the same seed, in points, ± half of the 95 % interval (Student's) with the spread",
+        "of all pairs, and in brackets with that of the pair alone, which few seeds hardly know.",
+    ]
+    columns = [*found.factors, "against", *found.about.measures]
+    return "\n".join([*lines, "", *_table(columns, [[*levels, *values] for levels, values in gains.items()]), ""])
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)]
 
 
 def _report(found: Study, summary: dict[str, Any], console: Console) -> None:
@@ -271,9 +284,12 @@ def _tell_differences(found: Study, summary: dict[str, Any]) -> list[str]:
     for row in summary["differences"]:
         others = ", ".join(row[factor] for factor in found.factors if factor != found.about.compare)
         interval = f" ± {100 * row['interval']:.1f}" if row["seeds"] > 1 else ""
+        pooled = (
+            f"; pooled, ± {100 * row['pooled']:.1f}" if row["pooled"] > 0 and row["pooled"] != row["interval"] else ""
+        )
         sentences.append(
             f"{others + ': ' if others else ''}{row[found.about.compare]} {100 * row['mean']:+.1f}{interval} points "
-            f"against {row['against']} ({row['measure']}, {row['seeds']} seed{'s' * (row['seeds'] > 1)})"
+            f"against {row['against']} ({row['measure']}, {row['seeds']} seed{'s' * (row['seeds'] > 1)}{pooled})"
         )
     return sentences
 

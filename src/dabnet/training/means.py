@@ -33,5 +33,24 @@ def average(values: Sequence[float]) -> Mean:
     """
     count = len(values)
     error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-    t = _T[min(count - 1, len(_T)) - 1] if count > 1 else math.nan
-    return Mean(float(np.mean(values)), error, t * error, count)
+    return Mean(float(np.mean(values)), error, _student(count - 1) * error, count)
+
+
+def pooled_intervals(means: Sequence[Mean]) -> list[float]:
+    """Return the 95 % intervals of means whose values spread alike: the spread is that of all of them together.
+
+    With two or three seeds each, that is far better known than one by one.
+
+    >>> few = [average([0.010, 0.020]), average([0.030, 0.032]), average([0.000, 0.006])]
+    >>> [round(each.interval, 3) for each in few], [round(each, 3) for each in pooled_intervals(few)]
+    ([0.064, 0.013, 0.038], [0.011, 0.011, 0.011])
+    """
+    freedom = sum(each.seeds - 1 for each in means)
+    if freedom == 0:
+        return [math.nan] * len(means)
+    squares = sum((each.seeds - 1) * each.seeds * each.error**2 for each in means if each.seeds > 1)
+    return [_student(freedom) * math.sqrt(squares / freedom / each.seeds) for each in means]
+
+
+def _student(freedom: int) -> float:
+    return _T[min(freedom, len(_T)) - 1] if freedom > 0 else math.nan

@@ -375,11 +375,15 @@ def _draw_differences(axes: Axes, pairs: Sequence[Mapping[str, Any]], factors: S
     for y, row in enumerate(pairs):
         others = [str(row[factor]) for factor in factors if factor != compared]
         names.append(", ".join([f"{row[compared]} against {row['against']}", *others]))
-        interval = 100 * row["interval"] if row["seeds"] > 1 else 0
-        axes.errorbar(100 * row["mean"], y, xerr=interval, fmt="o", color=_RIGHT, capsize=3, markersize=4)
+        mean = 100 * row["mean"]
+        if row["seeds"] > 1:
+            axes.errorbar(mean, y, xerr=100 * row["interval"], color=_FAINT, capsize=3)
+            axes.errorbar(mean, y, xerr=100 * row["pooled"], color=_RIGHT, linewidth=2)
+        axes.plot(mean, y, "o", color=_RIGHT, markersize=4)
     axes.axvline(0, color=_INK, linewidth=0.8)
     axes.set(yticks=range(len(pairs)), yticklabels=names, ylim=(len(pairs) - 0.5, -0.5))
-    axes.set_title(f"points of {pairs[0]['measure']}, same seed, 95 % interval", fontsize=8)
+    what = f"points of {pairs[0]['measure']}, same seed; 95 % intervals, pooled (bold) and of each pair alone"
+    axes.set_title(what, fontsize=8)
     axes.grid(axis="x", color=_FAINT)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(labelsize=8, length=0)
