@@ -279,9 +279,11 @@ def _report(found: Study, summary: dict[str, Any], console: Console) -> None:
 
 
 def _tell_differences(found: Study, summary: dict[str, Any]) -> list[str]:
-    """Say each paired difference with its interval, in a sentence."""
+    """Say each paired difference of the first measure with its interval, in a sentence; the page has all of them."""
     sentences = []
     for row in summary["differences"]:
+        if row["measure"] != found.about.measures[0]:
+            continue
         others = ", ".join(row[factor] for factor in found.factors if factor != found.about.compare)
         interval = f" ± {100 * row['interval']:.1f}" if row["seeds"] > 1 else ""
         pooled = (
