@@ -105,8 +105,8 @@ def peers() -> str:
     )
     return (
         "Milliseconds for one sketch of 224x224 pixels, ResNet-18 with one bit per weight and activation beside its "
-        "real-valued twin, on one thread of an AMD EPYC ([more engines, networks and threads](docs/engines.md), [how "
-        f"the kernels get there](docs/kernels.md)):\n\n{table(['', *COLUMNS.values()], rows)}\n\n"
+        "real-valued twin, on one thread of an AMD EPYC ([more networks](docs/engines.md), [how the kernels "
+        f"get there](docs/kernels.md)):\n\n{table(['', *COLUMNS.values()], rows)}\n\n"
         f"In Chromium, `{run['model']}` with its page takes {ours}; onnxruntime-web {run['onnxruntime-web']} with the "
         f"fp32 twin takes {theirs} ([in the browser](docs/browser.md))."
     )

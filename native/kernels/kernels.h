@@ -1,5 +1,5 @@
 // The inner loops, one set for each kind of processor. Plain numbers and pointers only: files that are compiled for one
-// kind of processor include this, and must not share templates or inline functions with others.
+// kind of processor include this, and share templates only over a type of their own (vectors.h).
 #pragma once
 
 #include <cstddef>
