@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from dabnet._workers import WorkersDiedError, work_in_processes
+from dabnet.errors import InputError, MissingExtraError
 from tests.distributed.lists import children, kill, named, wait_for
 
 WORKER = "multiprocessing.spawn import spawn_main"
@@ -43,6 +44,31 @@ def sleep_long(number: int) -> int:
     if number:
         time.sleep(1000)
     return number
+
+
+def unpicklable(number: int) -> object:
+    return lambda: number
+
+
+def double(text: str) -> str:
+    return text + text
+
+
+class Unreadable:
+    """Work that no worker can open."""
+
+    def __call__(self, number: int) -> int:
+        return number
+
+    def __setstate__(self, state: object) -> None:
+        raise FileNotFoundError("its model")
+
+    def __getstate__(self) -> object:
+        return 1
+
+
+def miss(number: int) -> int:
+    raise MissingExtraError("torch", "train")
 
 
 def workers() -> list[int]:
@@ -82,6 +108,29 @@ def test_what_kills_every_worker_is_given_up() -> None:
 def test_an_error_is_raised_here() -> None:
     with pytest.raises(ValueError, match="three"):
         list(work_in_processes(fail_at_three, range(6), 2))
+
+
+def test_what_cannot_be_carried_is_told_as_what_it_is() -> None:
+    with pytest.raises(Exception, match="pickle"):
+        list(work_in_processes(unpicklable, range(2), 1))
+    with pytest.raises(FileNotFoundError, match="its model"):
+        list(work_in_processes(Unreadable(), range(2), 1))
+    with pytest.raises(MissingExtraError, match="torch") as stop:
+        list(work_in_processes(miss, range(2), 1))
+    assert "in miss" in stop.value.__notes__[0]
+    with pytest.raises(InputError, match="at least one worker, not -1"):
+        list(work_in_processes(double, ["a"], -1))
+
+
+def test_items_and_results_may_be_larger_than_a_pipe() -> None:
+    texts = [str(number) * 3_000_000 for number in range(4)]
+    assert sorted(work_in_processes(double, texts, 2)) == [text + text for text in texts]
+
+
+def test_an_error_does_not_wait_for_workers_that_still_start(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="three"):
+        list(work_in_processes(fail_at_three, [3, 3, 3, 3], 4))
+    assert capfd.readouterr().err == ""
 
 
 def test_whoever_stops_listening_does_not_wait() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,10 @@ class MissingExtraError(DabnetError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"this needs {library}, which is not installed: pip install 'dabnet[{extra}]'.")
+        self._made_of = library, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of, self.__dict__  # so that it can be sent to another process
 
 
 class ModelFormatError(InputError):

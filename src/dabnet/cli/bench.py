@@ -55,8 +55,9 @@ def bench(
     """Time a model in dabnet's runtime and its real-valued twin in other engines, on the same sketches.
 
     A twin has the same layers, with weights of 32 or 8 bits and ReLUs instead of signs and whole numbers: the
-    network one would run otherwise. openvino-binary is the model itself as a graph of BinaryConvolution, without DAB's second sum. Each
-    engine has a process of its own; they take turns, and each turn begins with a run that does not count.
+    network one would run otherwise. openvino-binary is the model itself as a graph of BinaryConvolution, without DAB's
+    second sum. Each engine has a process of its own; they take turns, and each turn begins with a run that does not
+    count.
 
     Example: dabnet bench resnet18 --against onnxruntime,openvino-int8 --threads 2 --chart bars.png
     """

@@ -21,6 +21,8 @@ def recognize_locally(
     try:
         yield from work_in_processes(work, partitions, workers)
     except WorkersDiedError as problem:
+        if problem.item is None:
+            raise InputError("no worker could start: what they wrote above says why.") from None
         where = f"'{problem.item.source}' from {problem.item.first:,} to {problem.item.end:,}"
         advice = "give them more memory, or leave it out"
         raise InputError(f"one worker after another died while it recognized {where}: {advice}.") from None

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dabnet._files import beside_name, write_beside
+from dabnet._files import beside_name, open_beside, write_beside
 from dabnet._text import encodable
 from dabnet._workers import WorkersDiedError, count_cores, work_in_processes
 from dabnet.errors import InputError
@@ -103,7 +103,9 @@ def _prepare(
     resumed = len(parts) - len(missing)
     drawings = sum(count or 0 for count in there.values())
     try:
-        for done, count in enumerate(_read_pieces(source, missing, parts, workers or count_cores())):
+        if progress:
+            progress(resumed, len(parts), drawings)
+        for done, count in enumerate(_read_pieces(source, missing, parts, workers or count_cores()), start=1):
             drawings += count
             if progress:
                 progress(resumed + done, len(parts), drawings)
@@ -133,18 +135,18 @@ def _begin(partial: Path, source: Source) -> None:
     """Make the folder for pieces; one that was begun with something else is emptied first."""
     plan = partial / "plan.json"
     fingerprint = source.fingerprint()
+    begun = json.dumps(fingerprint).encode()
     try:
-        if partial.exists() and (not plan.exists() or json.loads(plan.read_text()) != fingerprint):
+        if partial.exists() and (not plan.exists() or plan.read_bytes() != begun):
             shutil.rmtree(partial)
         partial.mkdir(parents=True, exist_ok=True)
-        write_beside(plan, json.dumps(fingerprint).encode())
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
         raise InputError(f"cannot write to '{partial}' ({problem}): choose another place with -o.") from None
+    write_beside(plan, begun)
 
 
 def _read_pieces(source: Source, missing: list[int], parts: list[Path], workers: int) -> Iterator[int]:
-    """Read pieces, each to its file, and return the number of drawings of each; at first 0."""
-    yield 0
+    """Read pieces, each to its file, and yield the number of drawings of each."""
     if workers == 1 or len(missing) < 2:
         for piece in missing:
             yield _read_piece(source, parts, piece)
@@ -174,9 +176,8 @@ def _read_piece(source: Source, parts: list[Path], piece: int) -> int:
     table = table.append_column(PART_SCHEMA.field("own_label"), pa.array(own, pa.int32()))
     table = table.append_column(PART_SCHEMA.field("member"), pa.array([d.member for d in good], pa.int8()))
     table = table.replace_schema_metadata({"left_out": json.dumps(problems)})
-    beside = beside_name(parts[piece])
-    pq.write_table(table, beside, compression="lz4", use_dictionary=["label"], write_statistics=False)
-    beside.replace(parts[piece])
+    with open_beside(parts[piece], "run the same command again") as file:
+        pq.write_table(table, file, compression="lz4", use_dictionary=["label"], write_statistics=False)
     return len(good)
 
 
