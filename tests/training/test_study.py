@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dabnet.errors import InputError
-from dabnet.training.means import average, pooled_intervals
-from dabnet.training.study import compare_cells, load_study, read_measures
+from dabnet.training.means import average, pooled_interval
+from dabnet.training.study import check_runs, compare_cells, load_study, read_measures
 
 FACTORS = """
 [factors.values]
@@ -80,6 +81,14 @@ def test_the_studies_that_are_kept_can_be_run(path: Path) -> None:
         (HEAD.replace("epochs = 2", "epoch = 2") + FACTORS, "has no setting 'epoch'"),
         (HEAD.replace("epochs = 2", "epochs = 0") + FACTORS, "epochs must be from 1"),
         (HEAD.replace("compare =", "comapre =") + FACTORS, "Did you mean 'compare'"),
+        (HEAD + FACTORS.replace('"not centred"', '"Centred!"'), "two cells would be trained in '"),
+        (
+            HEAD + FACTORS + '[[exclude]]\nvalue = "DAB"\n',
+            "must name levels of the study's factors, not {'value': 'DAB'}",
+        ),
+        (HEAD + FACTORS + "[[exclude]]\n", "must name levels of the study's factors, not {}"),
+        (HEAD + FACTORS + "[factors.error]\na = {}\n", "no factor can be called 'error'"),
+        ("factors = 3\n" + HEAD, "must be tables"),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Path, text: str, sentence: str) -> None:
@@ -98,15 +107,21 @@ def test_the_interval_of_a_mean_is_students(tmp_path: Path) -> None:
     assert math.isnan(alone.interval)
 
 
-def test_pooled_intervals_take_the_spread_of_all_means() -> None:
-    groups = [[0.50, 0.53, 0.51], [0.40, 0.42], [0.7]]
-    squares = sum((v - np.mean(values)) ** 2 for values in groups for v in values)
-    spread = math.sqrt(squares / 3)  # 2 + 1 degrees of freedom
-    expected = [3.182 * spread / math.sqrt(len(values)) for values in groups]
-    assert pooled_intervals([average(values) for values in groups]) == pytest.approx(expected)
-    assert math.isnan(pooled_intervals([average([0.5])])[0])
-    only = average([0.5, 0.6, 0.65])
-    assert pooled_intervals([only]) == pytest.approx([only.interval])
+def test_the_pooled_interval_of_one_pair_is_its_own() -> None:
+    pair = np.array([[0.50, 0.53, 0.51], [0.52, 0.54, 0.55]])
+    assert pooled_interval([pair], 3) == pytest.approx(average(pair[1] - pair[0]).interval)
+    assert math.isnan(pooled_interval([pair[:, :1]], 1))
+    assert math.isnan(pooled_interval([], 3))
+
+
+def test_pooled_intervals_hold_as_often_as_they_say() -> None:
+    """Ten cells against one, two seeds: the noise of the one is in all differences, and is counted once."""
+    random = np.random.default_rng(0)
+    held = 0
+    for _ in range(2000):
+        values = random.normal(size=(11, 2)) + 3 * random.normal(size=2)  # and what a seed adds to all
+        held += abs((values[1] - values[0]).mean()) <= pooled_interval([values], 2)
+    assert 0.94 < held / 2000 < 0.965
 
 
 def test_differences_are_between_runs_of_the_same_seed(tmp_path: Path) -> None:
@@ -119,6 +134,17 @@ def test_differences_are_between_runs_of_the_same_seed(tmp_path: Path) -> None:
     assert centred[2].mean == pytest.approx(0.03)
     assert centred[2].error == pytest.approx(0.01)
     assert (other[2].mean, other[2].seeds) == (0, 1)
+
+
+def test_runs_of_other_settings_are_not_taken_for_the_studys(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, HEAD + FACTORS))
+    run = study.runs[0]
+    (tmp_path / run.folder).mkdir()
+    (tmp_path / run.folder / "recipe.toml").write_text(run.recipe.to_toml())
+    check_runs(study, tmp_path)
+    (tmp_path / run.folder / "recipe.toml").write_text(replace(run.recipe, epochs=1).to_toml())
+    with pytest.raises(InputError, match="was trained with other settings than the study has now"):
+        check_runs(study, tmp_path)
 
 
 def test_measures_are_the_last_epochs_and_the_tests(tmp_path: Path) -> None:

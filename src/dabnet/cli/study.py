@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import signal
 import subprocess
@@ -24,14 +25,14 @@ from dabnet.cli.console import PlainConsole
 from dabnet.cli.engines import LOCAL, check_engine
 from dabnet.cli.interrupts import heed_interrupts
 from dabnet.errors import InputError
-from dabnet.training.means import average, pooled_intervals
+from dabnet.training.means import average
 from dabnet.training.pictures import draw_study
-from dabnet.training.study import Study, StudyRun, compare_cells, is_finished, load_study, read_measures
+from dabnet.training.study import Study, StudyRun, check_runs, compare_cells, is_finished, load_study, read_measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Results = dict[tuple[tuple[str, ...], int], dict[str, float]]
+    from dabnet.training.study import Results
 
 
 class Process(Protocol):
@@ -80,6 +81,7 @@ def study(
     found = load_study(file)
     folder = output or Path("runs") / found.name
     console = PlainConsole(quiet=as_json)
+    check_runs(found, folder)
     missing = [run for run in found.runs if not is_finished(folder / run.folder, found)]
     if missing and data is not None:
         heed_interrupts()
@@ -137,11 +139,14 @@ def _train(
                 del running[name]
                 if process.returncode:
                     failed.append(name)
+                    ended = f"with exit code {process.returncode}" if process.returncode > 0 else "by the system"
+                    console.print(f"{_clock(began)}  {name} failed, ended {ended}; {len(running)} others end first")
                 else:
                     console.print(f"{_clock(began)}  finished {name}; {len(waiting)} wait")
             if failed and not running:
-                log = (folder / f"{failed[0]}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise InputError(f"the run '{failed[0]}' failed: {log[-1] if log else 'see its log'}")
+                path = folder / f"{failed[0]}.log"
+                text = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+                raise InputError(f"the run '{failed[0]}' failed: {text.splitlines()[-1] if text else 'it left no log'}")
     finally:
         for process in running.values():
             process.send_signal(signal.SIGTERM)
@@ -212,16 +217,20 @@ def summarize(found: Study, results: Results) -> dict[str, Any]:
         row: dict[str, Any] = dict(zip(found.factors, cell.levels, strict=True))
         for measure in found.about.measures:
             values = [results[cell.levels, seed][measure] for seed in found.seeds if (cell.levels, seed) in results]
-            row[measure] = average(values)._asdict() if values else None
+            row[measure] = _known(average(values)._asdict()) if values else None
         cells.append(row)
     differences = []
     for measure in found.about.measures:
-        pairs = compare_cells(found, results, measure)
-        for (cell, partner, gain), pooled in zip(pairs, pooled_intervals([gain for _, _, gain in pairs]), strict=True):
+        for cell, partner, gain, pooled in compare_cells(found, results, measure):
             levels, others = (dict(zip(found.factors, each.levels, strict=True)) for each in (cell, partner))
-            against = others[found.about.compare or ""]
-            differences.append({"measure": measure, **levels, "against": against, **gain._asdict(), "pooled": pooled})
+            figures = _known({**gain._asdict(), "pooled": pooled})
+            differences.append({"measure": measure, **levels, "against": others[found.about.compare or ""], **figures})
     return {"title": found.about.title, "compare": found.about.compare, "cells": cells, "differences": differences}
+
+
+def _known(figures: dict[str, Any]) -> dict[str, Any]:
+    """Put None, which JSON has, for what is not a number."""
+    return {name: None if value != value else value for name, value in figures.items()}
 
 
 def write_results(found: Study, results: Results, summary: dict[str, Any], folder: Path) -> None:
@@ -255,11 +264,10 @@ def _to_markdown(found: Study, summary: dict[str, Any], finished: int) -> str:
     gains: dict[tuple[str, ...], list[str]] = {}
     for row in summary["differences"]:
         levels = tuple(str(row[factor]) for factor in found.factors)
-        gain = f"{100 * row['mean']:+.1f} ± {100 * row['pooled']:.1f} ({100 * row['interval']:.1f})"
-        gains.setdefault((*levels, row["against"]), []).append(gain)
+        gains.setdefault((*levels, row["against"]), []).append(_gain(row))
     lines += [
         "Differences between runs of the same seed, in points, ± half of the 95 % interval (Student's) with the spread",
-        "of all pairs, and in brackets with that of the pair alone, which few seeds hardly know.",
+        "of all cells that are compared, and in brackets with that of the pair alone, which few seeds hardly know.",
     ]
     columns = [*found.factors, "against", *found.about.measures]
     return "\n".join([*lines, "", *_table(columns, [[*levels, *values] for levels, values in gains.items()]), ""])
@@ -285,15 +293,18 @@ def _tell_differences(found: Study, summary: dict[str, Any]) -> list[str]:
         if row["measure"] != found.about.measures[0]:
             continue
         others = ", ".join(row[factor] for factor in found.factors if factor != found.about.compare)
-        interval = f" ± {100 * row['interval']:.1f}" if row["seeds"] > 1 else ""
-        pooled = (
-            f"; pooled, ± {100 * row['pooled']:.1f}" if row["pooled"] > 0 and row["pooled"] != row["interval"] else ""
-        )
         sentences.append(
-            f"{others + ': ' if others else ''}{row[found.about.compare]} {100 * row['mean']:+.1f}{interval} points "
-            f"against {row['against']} ({row['measure']}, {row['seeds']} seed{'s' * (row['seeds'] > 1)}{pooled})"
+            f"{others + ': ' if others else ''}{row[found.about.compare]} {_gain(row)} points "
+            f"against {row['against']} ({row['measure']}, {row['seeds']} seed{'s' * (row['seeds'] > 1)})"
         )
     return sentences
+
+
+def _gain(row: dict[str, Any]) -> str:
+    """Write a difference in points with its intervals: with the spread of all, and the pair's own if that differs."""
+    pooled, alone = row["pooled"], row["interval"]
+    text = f"{100 * row['mean']:+.1f}" + (f" ± {100 * pooled:.1f}" if pooled is not None else "")
+    return text + (f" ({100 * alone:.1f})" if alone is not None and not math.isclose(alone, pooled) else "")
 
 
 def _words(mean: dict[str, float] | None) -> str:

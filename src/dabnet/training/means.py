@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for 1, 2, ... degrees of freedom: 95 % of the distribution lie within it."""
 
@@ -36,20 +38,24 @@ def average(values: Sequence[float]) -> Mean:
     return Mean(float(np.mean(values)), error, _student(count - 1) * error, count)
 
 
-def pooled_intervals(means: Sequence[Mean]) -> list[float]:
-    """Return the 95 % intervals of means whose values spread alike: the spread is that of all of them together.
+def pooled_interval(groups: Sequence[NDArray[np.float64]], seeds: int) -> float:
+    """Return the 95 % interval of a difference between two cells over so many seeds, by the spread of all cells.
 
-    With two or three seeds each, that is far better known than one by one.
+    Each group is an array (cells, seeds) of cells that are compared with one another. With two or three seeds the
+    spread is far better known from all of them than from one pair, if they spread alike. What a seed adds to all cells
+    of a group, and what a cell adds to all seeds, is no spread; for a single pair the interval is that of its
+    differences.
 
-    >>> few = [average([0.010, 0.020]), average([0.030, 0.032]), average([0.000, 0.006])]
-    >>> [round(each.interval, 3) for each in few], [round(each, 3) for each in pooled_intervals(few)]
-    ([0.064, 0.013, 0.038], [0.011, 0.011, 0.011])
+    >>> few = np.array([[0.51, 0.50], [0.52, 0.52], [0.54, 0.52]])
+    >>> average(few[1] - few[0]).interval, pooled_interval([few], seeds=2)
+    (0.063..., 0.030...)
     """
-    freedom = sum(each.seeds - 1 for each in means)
-    if freedom == 0:
-        return [math.nan] * len(means)
-    squares = sum((each.seeds - 1) * each.seeds * each.error**2 for each in means if each.seeds > 1)
-    return [_student(freedom) * math.sqrt(squares / freedom / each.seeds) for each in means]
+    squares, freedom = 0.0, 0
+    for values in groups:
+        residuals = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+        squares += float(np.square(residuals).sum())
+        freedom += (values.shape[0] - 1) * (values.shape[1] - 1)
+    return _student(freedom) * math.sqrt(2 * squares / freedom / seeds) if freedom else math.nan
 
 
 def _student(freedom: int) -> float:

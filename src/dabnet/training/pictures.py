@@ -376,14 +376,15 @@ def _draw_differences(axes: Axes, pairs: Sequence[Mapping[str, Any]], factors: S
         others = [str(row[factor]) for factor in factors if factor != compared]
         names.append(", ".join([f"{row[compared]} against {row['against']}", *others]))
         mean = 100 * row["mean"]
-        if row["seeds"] > 1:
+        if row["interval"] is not None:
             axes.errorbar(mean, y, xerr=100 * row["interval"], color=_FAINT, capsize=3)
+        if row["pooled"] is not None:
             axes.errorbar(mean, y, xerr=100 * row["pooled"], color=_RIGHT, linewidth=2)
         axes.plot(mean, y, "o", color=_RIGHT, markersize=4)
     axes.axvline(0, color=_INK, linewidth=0.8)
     axes.set(yticks=range(len(pairs)), yticklabels=names, ylim=(len(pairs) - 0.5, -0.5))
-    what = f"points of {pairs[0]['measure']}, same seed; 95 % intervals, pooled (bold) and of each pair alone"
-    axes.set_title(what, fontsize=8)
+    intervals = "95 % intervals with the spread of all (bold) and of each pair alone"
+    axes.set_title(f"points of {pairs[0]['measure']}, same seed; {intervals}", fontsize=8)
     axes.grid(axis="x", color=_FAINT)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(labelsize=8, length=0)

@@ -35,7 +35,8 @@ import itertools
 import json
 import re
 import tomllib
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,11 +44,14 @@ import numpy as np
 
 from dabnet._settings import check_names, check_settings
 from dabnet.errors import InputError
-from dabnet.training.means import Mean, average
+from dabnet.training.means import Mean, average, pooled_interval
 from dabnet.training.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    Results = dict[tuple[tuple[str, ...], int], dict[str, float]]
+    """What was measured, by a cell's levels and a seed."""
 
 
 class Cell(NamedTuple):
@@ -130,7 +134,10 @@ def load_study(path: str | Path) -> Study:
         if isinstance(beside := found.get("recipe"), str) and (path.parent / beside).is_file():
             found["recipe"] = str(path.parent / beside)
         study = _make(path.stem, found)
-        _ = study.runs  # which checks the recipes
+        folders = Counter(run.folder for run in study.runs)  # which checks the recipes
+        name, times = folders.most_common(1)[0]
+        if times > 1:
+            raise InputError(f"two cells would be trained in '{name}': let their levels differ in letters or digits.")
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return study
@@ -140,6 +147,8 @@ def _make(name: str, found: dict[str, Any]) -> Study:
     seeds = found.pop("seeds", [0])
     common, factors = found.pop("settings", {}), found.pop("factors", {})
     exclude = found.pop("exclude", [])
+    if not isinstance(factors, dict) or not isinstance(common, dict):
+        raise InputError("[settings] and [factors.NAME] must be tables.")
     check_names("a study", found, StudySettings, "seeds", "settings", "factors", "exclude")
     about = StudySettings(**found)
     check_settings("the study's", about)
@@ -150,6 +159,14 @@ def _make(name: str, found: dict[str, Any]) -> Study:
     for factor, levels in factors.items():
         if not isinstance(levels, dict) or not levels or not all(isinstance(each, dict) for each in levels.values()):
             raise InputError(f"the factor '{factor}' needs levels, each with its settings: name = {{ key = value }}.")
+    taken = {"measure", "against", "pooled", "seed", "run", *Mean._fields, *about.measures} & set(factors)
+    if taken:
+        raise InputError(f"no factor can be called '{min(taken)}': the results have a column of that name.")
+    if not about.measures:
+        raise InputError('a study needs something to measure, such as measures = ["validation_accuracy"].')
+    for rule in exclude if isinstance(exclude, list) else [exclude]:
+        if not isinstance(rule, dict) or not rule or any(rule[name] not in factors.get(name, ()) for name in rule):
+            raise InputError(f"[[exclude]] must name levels of the study's factors, not {rule!r}.")
     if about.compare is not None and about.compare not in factors:
         raise InputError(f"the study compares '{about.compare}', and its factors are: {', '.join(factors)}.")
     cells = []
@@ -161,9 +178,27 @@ def _make(name: str, found: dict[str, Any]) -> Study:
         for _, changes in combination:
             settings |= changes
         cells.append(Cell(tuple(levels.values()), settings))
+    if not cells:
+        raise InputError("[[exclude]] leaves no cell of the study.")
     return Study(
         name, about, tuple(dict.fromkeys(seeds)), {factor: list(each) for factor, each in factors.items()}, cells
     )
+
+
+def check_runs(study: Study, folder: Path) -> None:
+    """Refuse a folder with runs that were trained with other settings than the study has."""
+    for run in study.runs:
+        kept = folder / run.folder / "recipe.toml"
+        if kept.exists() and _without_teacher(load_recipe(kept)) != _without_teacher(run.recipe):
+            raise InputError(
+                f"'{kept.parent}' was trained with other settings than the study has now: choose another folder with "
+                "-o, or delete it."
+            )
+
+
+def _without_teacher(recipe: Recipe) -> Recipe:
+    """Leave out what a run's own recipe has as an absolute path."""
+    return replace(recipe, teacher=None, teacher_share=None, teacher_temperature=None)
 
 
 def is_finished(folder: Path, study: Study) -> bool:
@@ -197,14 +232,35 @@ def _read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def compare_cells(
-    study: Study, results: dict[tuple[tuple[str, ...], int], dict[str, float]], measure: str
-) -> list[tuple[Cell, Cell, Mean]]:
-    """Return each pair's difference, over the seeds that both have."""
-    found = []
+class Difference(NamedTuple):
+    """By how much a cell is ahead of the one that it is compared with, over the seeds that both have."""
+
+    cell: Cell
+    partner: Cell
+    gain: Mean
+    pooled: float
+    """Half of the 95 % interval's width with the spread of all cells that are compared; not a number if unknown."""
+
+
+def compare_cells(study: Study, results: Results, measure: str) -> list[Difference]:
+    """Return each pair's difference."""
+    pairs: list[tuple[Cell, Cell, list[float]]] = []
+    groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell, partner in study.pairs():
-        seeds = [seed for seed in study.seeds if all((each.levels, seed) in results for each in (cell, partner))]
-        gains = [results[cell.levels, seed][measure] - results[partner.levels, seed][measure] for seed in seeds]
-        if gains:
-            found.append((cell, partner, average(gains)))
-    return found
+        if seeds := _seeds_of(study, results, [cell, partner]):
+            gains = [results[cell.levels, seed][measure] - results[partner.levels, seed][measure] for seed in seeds]
+            pairs.append((cell, partner, gains))
+            groups.setdefault(partner.levels, [partner]).append(cell)
+    values = [
+        np.array([[results[cell.levels, seed][measure] for seed in seeds] for cell in cells])
+        for cells in groups.values()
+        if (seeds := _seeds_of(study, results, cells))
+    ]
+    return [
+        Difference(cell, partner, average(gains), pooled_interval(values, len(gains))) for cell, partner, gains in pairs
+    ]
+
+
+def _seeds_of(study: Study, results: Results, cells: Sequence[Cell]) -> list[int]:
+    """Return the seeds that all of these have results of."""
+    return [seed for seed in study.seeds if all((cell.levels, seed) in results for cell in cells)]
