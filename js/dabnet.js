@@ -144,6 +144,9 @@ class Core {
     if (maxMemory !== undefined && !(maxMemory >= 0)) {
       throw new Error(`maxMemory is a number of bytes, not ${maxMemory}.`);
     }
+    if (maxWork !== undefined && !(maxWork >= 0)) {
+      throw new Error(`maxWork is a number of multiply-adds, not ${maxWork}.`);
+    }
     this.#use((take, put) => {
       const [options, found, file] = [take(OPTIONS.bytes), take(4), put(bytes)];
       this.#exports.dabnet_default_options(options);

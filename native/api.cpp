@@ -162,7 +162,7 @@ bool open_model(const std::uint8_t* bytes, std::size_t size, const dabnet_option
         return problem.fail(DABNET_TOO_LARGE, "the model takes more than " + dabnet::grouped(options.max_memory) +
                                                   " bytes of memory: raise max_memory if you trust it.");
     }
-    if (model.network->work() > options.max_work) {
+    if (!(model.network->work() <= options.max_work)) {  // NaN included
         const auto billions = [](double work) {
             char digits[32];
             std::snprintf(digits, sizeof digits, "%.4g", work / 1e9);

@@ -11,7 +11,7 @@ import torch
 
 from dabnet.cli import main
 from dabnet.comparing.entering import make_entry
-from dabnet.comparing.leaderboard import Entry, group_entries, read_entries
+from dabnet.comparing.leaderboard import Entry, group_entries, read_entries, write_entry
 from dabnet.errors import InputError
 from dabnet.training.recipe import Recipe
 
@@ -75,6 +75,10 @@ def test_runs_that_are_not_one_method_are_refused(tmp_path: Path) -> None:
         make_entry("mine", [first, finished_run(tmp_path / "b", 1, 0.5, centre=False)])
     with pytest.raises(InputError, match="two runs have the same seed"):
         make_entry("mine", [first, finished_run(tmp_path / "c", 0, 0.5)])
+    other = finished_run(tmp_path / "d", 1, 0.5)
+    (other / "result.json").write_text(json.dumps({"top1": 0.5, "drawings": 4, "per_class": {"cat": 0, "tree": 1}}))
+    with pytest.raises(InputError, match="were tested on different drawings"):
+        make_entry("mine", [first, other])
     (first / "result.json").unlink()
     with pytest.raises(InputError, match="has no test result"):
         make_entry("mine", [first])
@@ -85,13 +89,27 @@ def test_runs_that_are_not_one_method_are_refused(tmp_path: Path) -> None:
     [
         ("method = [", "is not an entry of the leaderboard"),
         ("size = 3", "is not an entry of the leaderboard"),
-        (ENTRY.to_toml().replace("0.52, ", ""), "needs one share from 0 to 1 in top1 for each of its seeds"),
+        (ENTRY.to_toml().replace("0.52, ", ""), "an accuracy in top1 for each of them"),
+        (ENTRY.to_toml().replace("[0, 1, 2]", "[0, 0, 2]"), "needs seeds that differ"),
+        (ENTRY.to_toml().replace("0.52, ", "1.52, "), "needs shares from 0 to 1"),
+        (ENTRY.to_toml().replace("1234", '"many"'), "its bytes is 'many'"),
+        (ENTRY.to_toml().replace("[0, 1, 2]", "3"), "is not an entry of the leaderboard"),
     ],
 )
 def test_a_bad_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "bad.toml").write_text(text)
     with pytest.raises(InputError, match=sentence):
         read_entries(tmp_path)
+
+
+def test_an_entry_never_takes_the_place_of_another(tmp_path: Path) -> None:
+    write_entry(ENTRY, tmp_path / "board")
+    write_entry(replace(ENTRY, top1=[0.6, 0.6, 1]), tmp_path / "board")  # of the same method again
+    assert read_entries(tmp_path / "board")[0].top1 == [0.6, 0.6, 1]
+    with pytest.raises(InputError, match=r"is 'A' with resnet18, 0\.25 of the width: choose another name"):
+        write_entry(replace(ENTRY, network="resnet18, 0.5 of the width"), tmp_path / "board")
+    with pytest.raises(InputError, match="no letter from a to z"):
+        write_entry(replace(ENTRY, method="方法"), tmp_path / "board")
 
 
 def test_a_name_without_runs_and_a_missing_folder_get_their_sentence(

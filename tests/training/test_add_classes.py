@@ -154,6 +154,23 @@ def test_the_rows_are_where_the_loss_is_least(seed: int, known: int) -> None:
     assert slopes.abs().max() < 5e-3
 
 
+@pytest.mark.parametrize("old_rows", [[0, 1, 2], [0, 1, 2, -1], [0, -1], [-1]])
+def test_all_classes_of_a_model_can_be_taught_at_once(old_rows: list[int]) -> None:
+    rng = torch.Generator().manual_seed(0)
+    means = 3 * torch.eye(4, dtype=torch.float64)
+    labels = torch.arange(3).repeat_interleave(20)
+    made_up = means[labels] + torch.randn(60, 4, generator=rng, dtype=torch.float64)
+    head = Head(means[:3], torch.zeros(3, dtype=torch.float64), old_rows, 1.0)
+    targets = torch.arange(len(old_rows)).repeat_interleave(5)
+    views = means[torch.tensor(old_rows)[targets]][None] + torch.randn(1, len(targets), 4, generator=rng)
+    rows, biases = head.learn(Lesson(views, targets, made_up, labels, torch.zeros(3, 4, dtype=torch.float64)), 0.1)
+    assert rows.abs().max() < 100
+    assert biases.abs().max() < 100
+    weight, bias = head.grow((rows, biases), 0.0)
+    right = (views[0] @ weight.T + bias).argmax(dim=1) == torch.tensor(head.columns)[targets]
+    assert right.double().mean() > 0.7
+
+
 def test_new_classes_are_made_likelier_only_as_far_as_old_ones_bear() -> None:
     features = made_up_features(replace(small_model(), labels=("a", "b", "c")))
     made_up, labels = features.sample(200, 0)

@@ -120,12 +120,12 @@ def test_in_the_first_stage_weights_are_real_and_decayed_and_then_binary() -> No
         trainer.current_epoch = epoch
         training.on_train_epoch_start()
         first = epoch < 2
-        assert training.in_first_stage(epoch) == first
+        assert recipe.in_first_stage(epoch) == first
         decayed = {id(p) for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
         assert ({id(layer.weight) for layer in layers} <= decayed) == first
         for layer in layers:
             assert torch.equal(layer.binary_weight(), layer.weight) == first
-    assert not Training(net, dataclasses.replace(recipe, epochs=1, first_stage=0.9), 1).in_first_stage(0)
+    assert not dataclasses.replace(recipe, epochs=1, first_stage=0.9).in_first_stage(0)
 
 
 def test_a_compiled_step_learns_with_the_networks_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:

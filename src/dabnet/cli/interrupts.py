@@ -17,13 +17,15 @@ INTERRUPTED = 130
 
 
 def heed_interrupts() -> None:
-    """Answer SIGTERM as Ctrl-C, and both even where the shell would have them ignored."""
+    """Answer SIGTERM, and a terminal that is closed, as Ctrl-C, and the first two even where the shell ignores them."""
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGHUP, interrupt)
 
 
 @contextmanager

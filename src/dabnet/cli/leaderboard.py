@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from dabnet._files import write_beside
 from dabnet._lazy import load
 from dabnet._text import printable
 from dabnet.cli.console import PlainConsole
-from dabnet.comparing.leaderboard import Entry, group_entries, read_entries
+from dabnet.comparing.leaderboard import Entry, group_entries, read_entries, write_entry
 from dabnet.errors import InputError
 
 
@@ -34,9 +33,7 @@ def leaderboard(
     if bool(runs) != (add is not None):
         raise InputError('to add a method, give its runs and its name: dabnet leaderboard RUN ... --add "NAME".')
     if runs and add is not None:
-        entry = load("dabnet.comparing.entering").make_entry(add, runs)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_beside(folder / entry.file_name(), entry.to_toml().encode())
+        write_entry(load("dabnet.comparing.entering").make_entry(add, runs), folder)
     entries = read_entries(folder)
     if as_json:
         typer.echo(json.dumps([_to_dict(entry) for entry in entries], indent=2))
@@ -46,6 +43,7 @@ def leaderboard(
     console = PlainConsole()
     for (test, network), members in group_entries(entries).items():
         console.print(_table(f"{network}; test: {test}", members))
+        console.print(f"Milliseconds on {printable(', '.join(sorted({entry.processor for entry in members})))}.")
 
 
 def _to_dict(entry: Entry) -> dict[str, object]:

@@ -19,6 +19,7 @@ from dabnet.cli.devices import check_device
 from dabnet.cli.tuning import Tuning, prepare_drawings, tune
 from dabnet.errors import InputError
 from dabnet.packed import find_model, is_packed
+from dabnet.sketches.alone import only_writer
 from dabnet.sketches.store import SketchSet
 from dabnet.training.fit import Stopped, fit
 from dabnet.training.recipe import Recipe, change_recipe, load_recipe
@@ -105,7 +106,8 @@ def train(
             if recipe or data or changes or start or teacher or no_test:
                 raise InputError("--resume goes on as the run was begun: leave out the recipe and all that changes it.")
             folder, begun = resume, open_run(resume)
-            found = _fit(folder, begun, device, workers, console)
+            with only_writer(folder) if first else nullcontext():
+                found = _fit(folder, begun, device, workers, console)
         else:
             if data is None:
                 raise InputError("a training needs sketches: give a prepared set with --data.")
@@ -115,7 +117,10 @@ def train(
             if start is not None:
                 load_trained(start)  # which says what is wrong with it, before anything is made
             check_new(folder)
-            with beginning(folder, keep=Stopped) if first else nullcontext():
+            with (
+                only_writer(folder) if first else nullcontext(),
+                beginning(folder, keep=Stopped) if first else nullcontext(),
+            ):
                 begun = RunFolder(settings, prepare_drawings(data, folder, console), fold, start, not no_test)
                 if first:
                     begin_run(folder, *begun[:3], start=start, test=begun.test)
@@ -148,8 +153,10 @@ def _fit(folder: Path, begun: RunFolder, device: str, workers: int, console: Con
 
 def _tell_best(folder: Path, console: Console, *, as_json: bool) -> None:
     """Tell how a run that is not tested did on the sketches that its best epoch was chosen by."""
+    recipe = load_recipe(folder / RECIPE)
     with (folder / "metrics.csv").open() as file:
-        best = max(csv.DictReader(file), key=lambda row: float(row["validation_accuracy"]))
+        rows = [row for row in csv.DictReader(file) if not recipe.in_first_stage(int(row["epoch"]) - 1)]
+    best = max(rows, key=lambda row: float(row["validation_accuracy"]))
     epoch, accuracy = int(best["epoch"]), float(best["validation_accuracy"])
     if as_json:
         typer.echo(json.dumps({"run": str(folder), "epoch": epoch, "validation_accuracy": accuracy}, indent=2))

@@ -52,6 +52,8 @@ def make_entry(method: str, runs: Sequence[Path]) -> Entry:
             raise InputError(f"'{run}' has other settings than '{runs[0]}' beside its seed: they are not one method.")
     if len(set(seeds)) < len(seeds):
         raise InputError(f"two runs have the same seed, of {seeds}: each counts once.")
+    if len({(result["drawings"], tuple(result["per_class"])) for result in results}) > 1:
+        raise InputError("the runs were tested on different drawings: an entry takes runs of one set and one fold.")
     classes = len(results[0]["per_class"])
     net = load_trained(runs[0]).net if (runs[0] / BEST).exists() else _build(first, classes)
     drawings = synthetic_sketches(VERIFIED, first.size)[0][:, None].astype(np.float32) / np.float32(255)

@@ -27,8 +27,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dabnet._files import write_beside
 from dabnet.errors import InputError
 from dabnet.training.means import Mean, average
+
+_KINDS: dict[str, Any] = {
+    "method": str,
+    "network": str,
+    "test": str,
+    "seeds": int,
+    "top1": int | float,
+    "bytes": int,
+    "milliseconds": int | float,
+    "processor": str,
+    "settings": dict,
+}
+"""What the values of an entry are, and those in its two lists."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +68,30 @@ class Entry:
         """Write it as a file holds it."""
         values = dataclasses.asdict(self)
         settings = values.pop("settings")
-        lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-        return "\n".join([*lines, "", "[settings]", *(f"{k} = {json.dumps(v)}" for k, v in settings.items()), ""])
+        lines = [*map(_line, values.items())]
+        return "\n".join([*lines, "", "[settings]", *map(_line, settings.items()), ""])
 
     def file_name(self) -> str:
         """Return the method's name in plain letters, with the network's: one file per method and network."""
         words = re.sub(r"[^a-z0-9]+", "-", f"{self.method} {self.network.split(', ')[0]}".lower())
         return f"{words.strip('-')}.toml"
+
+
+def _line(setting: tuple[str, Any]) -> str:
+    return f"{setting[0]} = {json.dumps(setting[1], ensure_ascii=False)}"
+
+
+def write_entry(entry: Entry, folder: Path) -> None:
+    """Write an entry to its file, which may be there, but not be another method's or network's."""
+    if not re.search("[a-z0-9]", entry.method.lower()):
+        raise InputError(f"'{entry.method}' has no letter from a to z and no digit, which its file is named by.")
+    path = folder / entry.file_name()
+    if path.exists():
+        former = _read(path)
+        if (former.method, former.network, former.test) != (entry.method, entry.network, entry.test):
+            raise InputError(f"'{path}' is '{former.method}' with {former.network}: choose another name.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_beside(path, entry.to_toml().encode())
 
 
 def read_entries(folder: Path) -> list[Entry]:
@@ -74,11 +105,16 @@ def read_entries(folder: Path) -> list[Entry]:
 def _read(path: Path) -> Entry:
     try:
         entry = Entry(**tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as problem:
+        for name, kind in _KINDS.items():
+            value = getattr(entry, name)
+            if not all(isinstance(each, kind) for each in (value if name in ("seeds", "top1") else [value])):
+                raise TypeError(f"its {name} is {value!r}")
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as problem:
         raise InputError(f"'{path}' is not an entry of the leaderboard ({problem}).") from None
-    lists = isinstance(entry.top1, list) and isinstance(entry.seeds, list) and len(entry.top1) == len(entry.seeds) > 0
-    if not lists or not all(isinstance(share, float) and 0 <= share <= 1 for share in entry.top1):
-        raise InputError(f"'{path}' needs one share from 0 to 1 in top1 for each of its seeds.")
+    if not entry.seeds or len(set(entry.seeds)) != len(entry.seeds) or len(entry.top1) != len(entry.seeds):
+        raise InputError(f"'{path}' needs seeds that differ, and an accuracy in top1 for each of them.")
+    if not all(0 <= share <= 1 for share in entry.top1):
+        raise InputError(f"'{path}' needs shares from 0 to 1 in top1.")
     return entry
 
 

@@ -48,7 +48,7 @@ def _lock(path: Path, output: Path) -> int:
                 return number
         except BlockingIOError:
             os.close(number)
-            sentence = f"another process is writing '{output}': wait until it is done, or choose another file with -o."
+            sentence = f"another process is writing '{output}': wait until it is done, or choose another name with -o."
             raise InputError(sentence) from None
         except FileNotFoundError:
             pass

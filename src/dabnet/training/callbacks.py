@@ -74,7 +74,7 @@ class Keeper(Checkpoint):
         self._metrics.append(row)
         self._traces += trace(training.net, self._sides, trainer.current_epoch + 1)
         accuracy = figures.get("validation_accuracy", 0.0)
-        if training.in_first_stage(trainer.current_epoch):
+        if training.recipe.in_first_stage(trainer.current_epoch):
             accuracy = -1.0  # of a network whose weights are real: not what is trained for
         improved = accuracy > self._best
         self._best = max(self._best, accuracy)

@@ -67,8 +67,9 @@ class Head:
         for row, old_row in enumerate(self.old_rows):
             if old_row >= 0:
                 targets[old_row] = row + 1
-        inputs = torch.cat([lesson.made_up, lesson.scribbles, views])
-        nothing = torch.zeros(len(lesson.scribbles), dtype=torch.int64)
+        scribbles = lesson.scribbles if rest else lesson.scribbles[:0]  # they are one of the rest, if there is any
+        inputs = torch.cat([lesson.made_up, scribbles, views])
+        nothing = torch.zeros(len(scribbles), dtype=torch.int64)
         given = lesson.targets.repeat(len(lesson.views))
         labels = torch.cat([targets[lesson.made_up_labels], nothing, given + 1])
         others = ((inputs @ self.weight[rest].T + self.bias[rest]) / self.temperature).logsumexp(dim=1, keepdim=True)
@@ -78,7 +79,8 @@ class Head:
         shares[-len(given) :] = 1 / counts[given]
 
         inputs = (inputs - mean) / deviation
-        start, start_bias = self._start(mean, deviation, float(others.mean()))
+        known = ((lesson.made_up @ self.weight.T + self.bias) / self.temperature).logsumexp(dim=1)
+        start, start_bias = self._start(mean, deviation, float((others if rest else known).mean()))
         rows, biases = start.clone().requires_grad_(), start_bias.clone().requires_grad_()
         optimizer = torch.optim.LBFGS(
             [rows, biases], max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-9, line_search_fn="strong_wolfe"
@@ -125,7 +127,7 @@ class Head:
     ) -> float:
         weight, bias = self.grow(learnt, shift)
         is_right = (made_up @ weight.T + bias).argmax(dim=1) == labels
-        return float((was_right.double() - is_right.double()).mean())
+        return float((was_right & ~is_right).double().mean())
 
     def grow(self, learnt: tuple[Tensor, Tensor], shift: float) -> tuple[Tensor, Tensor]:
         """Return weight and bias of the layer for all classes."""

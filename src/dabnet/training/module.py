@@ -64,20 +64,16 @@ class Training(LightningModule):
         if self.trainer.global_step == 0:
             constrain_(self.net, centre=self.recipe.centre)
 
-    def in_first_stage(self, epoch: int) -> bool:
-        """Say whether weights are still real in an epoch."""
-        return epoch < min(round(self.recipe.first_stage * self.recipe.epochs), self.recipe.epochs - 1)
-
     def on_train_epoch_start(self) -> None:
         """Begin a stage, or go on with it: weights that become binary are decayed only while they are still real."""
         if not self.recipe.first_stage:
             return
-        first = self.in_first_stage(self.current_epoch)
+        first = self.recipe.in_first_stage(self.current_epoch)
         for layer in binary_layers(self.net):
             layer.keeps_weights_real = first
         optimizer = self.trainer.optimizers[0]
         optimizer.param_groups[BINARY_GROUP]["weight_decay"] = self.recipe.weight_decay if first else 0.0
-        if not first and self.current_epoch and self.in_first_stage(self.current_epoch - 1):
+        if not first and self.current_epoch and self.recipe.in_first_stage(self.current_epoch - 1):
             constrain_(self.net, centre=self.recipe.centre)
 
     def training_step(self, batch: Batch, _number: int) -> Tensor:

@@ -84,7 +84,7 @@ class Recipe(NetworkOptions):
     """Whether torch.compile makes the training step: about twice as fast on a CPU, after a minute at the start."""
     seed: Annotated[int, Within(0, 2**31)] = 0
     validation: Annotated[float, Within(0.01, 0.5)] = 0.1
-    """Share of the training folds that is held back to choose the best epoch."""
+    """Share of the training folds that is held back to choose the best epoch: one of a whole number of parts."""
     crops: Literal[1, 10] = 10
     """Views of each sketch in the final test, 1 or 10."""
 
@@ -160,6 +160,10 @@ class Recipe(NetworkOptions):
         settings = {name: getattr(self, name) for name in setting_types(NetworkOptions)}
         return {"name": self.network, "classes": classes, "input_size": self.size, **settings}
 
+    def in_first_stage(self, epoch: int) -> bool:
+        """Say whether weights are still real in an epoch, of which the first is 0."""
+        return epoch < min(round(self.first_stage * self.epochs), self.epochs - 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return every setting, as JSON and TOML can hold it."""
         return json.loads(json.dumps(dataclasses.asdict(self)))  # type: ignore[no-any-return]
@@ -167,7 +171,7 @@ class Recipe(NetworkOptions):
     def to_toml(self) -> str:
         """Write every setting that is not left out."""
         values = {key: value for key, value in self.to_dict().items() if value is not None}
-        return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Self:
