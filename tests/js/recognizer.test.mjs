@@ -101,6 +101,10 @@ test("limits of memory and of work are kept, and kernels chosen by name", async 
     Recognizer.load({ wasm, model, maxMemory: NaN }),
     saying("maxMemory is a number of bytes, not NaN."),
   );
+  await assert.rejects(
+    Recognizer.load({ wasm, model, maxWork: NaN }),
+    saying("maxWork is a number of multiply-adds, not NaN."),
+  );
   const unlimited = await Recognizer.load({ wasm, model, maxMemory: Infinity, maxWork: 1e300 });
   assert.deepEqual(unlimited.recognize(ARROW), expected);
   await assert.rejects(Recognizer.load({ wasm, model, maxWork: 1000 }), saying(/billion multiply-adds for one/));

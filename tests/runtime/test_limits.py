@@ -59,6 +59,8 @@ def test_every_model_states_its_work(model: Model) -> None:
     Session(model, max_work=work)
     with pytest.raises(ModelFormatError, match="raise max_work if you trust it"):
         Session(model, max_work=0.99 * work)
+    with pytest.raises(ModelFormatError, match="raise max_work if you trust it"):
+        Session(model, max_work=float("nan"))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
