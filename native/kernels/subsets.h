@@ -5,7 +5,7 @@
 //     kQuarters                              how many times 16 filters are summed up at a time: 4 or 2
 //     bytes(p), store_bytes(p, x), add_bytes
 //     eight_bytes(x)                         of a number of 64 bits, then zeros
-//     with_sums_of_two(x)                    the first 8 bytes, then at even places the sums of each two of them
+//     with_sums_of_two(x)                    the first 8 bytes, then at even positions the sums of each two of them
 //     lookup(table, which)                   0 where `which` has the highest bit
 //     low_halves(x), high_halves(x)          of each byte
 //     zero_words(), add_words(a, bytes)      bytes are words, two by two

@@ -29,7 +29,7 @@ struct Tables {
 constexpr Tables kTables;
 
 // Of a convolution of whole numbers: which of 16 bytes go into the sums of two tables, of 4 channels each. The bytes
-// are the numbers of 8 channels, then at even places the sums of each two. A pattern's sum is that of its first two
+// are the numbers of 8 channels, then at even positions the sums of each two. A pattern's sum is that of its first two
 // channels (of[0]) plus that of its last two; where it has neither, the index is one that gives 0.
 struct SubsetIndices {
     alignas(32) std::uint8_t of[2][32];

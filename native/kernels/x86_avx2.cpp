@@ -443,7 +443,7 @@ void make_subset_sums(const std::uint8_t* bytes, std::size_t positions, std::siz
 // The sums of `Entries` positions, or of planes of them, and 32 * `Halves` filters.
 //
 // A byte that was looked up is at most 60, so four of them add up in a byte. Such bytes are added up two at a time, as
-// 16 bits (`all`), and those at odd places once more on their own (`odd`), so that the sum of the even ones is
+// 16 bits (`all`), and those at odd positions once more on their own (`odd`), so that the sum of the even ones is
 // all - 256 odd. After 273 times 240 that moves on to 32 bits.
 template <int Entries, int Halves>
 struct SubsetTile {

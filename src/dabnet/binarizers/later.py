@@ -60,7 +60,7 @@ def _standardize(w: Tensor, *, correction: int, add: float = 0.0) -> tuple[Tenso
     mean = w.mean(dim=dims, keepdim=True)
     count = max(1, w[0].numel() - correction)
     variance = (w - mean).square().sum(dim=dims, keepdim=True) / count + add
-    # A constant filter has no deviation: 0 stays 0, and so does its gradient.
+    # A constant filter has no deviation: 0 stays 0.
     deviation = variance.clamp(min=torch.finfo(w.dtype).tiny).sqrt()
     return (w - mean) / deviation, mean, deviation
 

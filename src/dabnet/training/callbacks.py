@@ -148,9 +148,9 @@ def skew_of_filters(weight: Tensor) -> Tensor:
     >>> skew_of_filters(torch.tensor([[-1.0, 0.0, 1.0], [0.0, 0.0, 3.0]]))
     tensor([0.0000, 0.7071])
     """
-    middle = weight.quantile(0.5, dim=1)
+    median = weight.quantile(0.5, dim=1)
     deviation = weight.std(dim=1, correction=0).clamp(min=torch.finfo(weight.dtype).tiny)
-    return (weight.mean(dim=1) - middle).abs() / deviation
+    return (weight.mean(dim=1) - median).abs() / deviation
 
 
 class Bar(Callback):
