@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import mean, stdev
 from typing import Any
 
@@ -242,6 +243,54 @@ def recipes() -> str:
     return table(["recipe", "what it trains"], [[f"`{name}`", describe(name)] for name in recipe_names()])
 
 
+STUDIES = {
+    "dab-or-xnor": {
+        "top1": "top-1",
+        "top5": "top-5",
+        "trace:k_share": "K/n",
+        "trace:error": "error",
+        "trace:flip": "flips",
+        "trace:skew": "skew",
+    },
+    "gradients": {"top1": "top-1", "trace:k_share": "K/n", "trace:error": "error", "trace:flip": "flips"},
+    "skew": {"top1": "top-1", "trace:k_share": "K/n", "trace:error": "error", "trace:skew": "skew"},
+    "later-methods": {"top1": "top-1", "top5": "top-5", "validation_accuracy": "held-back", "trace:flip": "flips"},
+    "ingredients": {
+        "validation_accuracy": "all",
+        "validation_accuracy:tuberlin_gray256": "TU-Berlin",
+        "validation_accuracy:quickdraw345x160_strokes": "Quick, Draw!",
+    },
+}
+"""Studies whose summaries are kept, with the measures to show and what they are called; all are percent."""
+
+
+def read_study(name: str) -> dict[str, Any]:
+    """Return the summary of a study that is kept."""
+    path = ROOT / "docs" / "results" / name / "summary.json"
+    return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def study(name: str) -> str:
+    """Return a study's finished cells, and by how many points of the first measure each is ahead of its partner."""
+    summary, measures = read_study(name), STUDIES[name]
+    first = next(iter(measures))
+    factors = [key for key, value in summary["cells"][0].items() if isinstance(value, str)]
+    gains = {tuple(row[key] for key in factors): row for row in summary["differences"] if row["measure"] == first}
+    rows = []
+    for cell in summary["cells"]:
+        if (found := cell[first]) is None:
+            continue
+        levels = tuple(cell[key] for key in factors)
+        shares = [_share({"top1": cell[key]["mean"], "spread": cell[key]["error"]}) for key in measures]
+        rows.append([*levels, *shares, points(gains[levels]) if levels in gains else "", str(found["seeds"])])
+    return table([*factors, *measures.values(), "points ahead", "seeds"], rows)
+
+
+def points(gain: dict[str, Any]) -> str:
+    """Return a difference in points with its 95 % interval."""
+    return f"{100 * gain['mean']:+.1f} ± {100 * gain['pooled']:.1f}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
     "dial": dial,
@@ -252,4 +301,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "recipes": recipes,
     "runs": runs,
     "table2": table2,
+    **{name: partial(study, name) for name in STUDIES},
 }
