@@ -343,15 +343,17 @@ def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Seq
     cells = summary["cells"]
     names = [", ".join(str(row[factor]) for factor in factors) or "all" for row in cells]
     pairs = [row for row in summary["differences"] if row["measure"] == measures[0]]
-    heights = [1 + len(cells)] + ([3 + len(pairs)] if pairs else [])
-    figure = Figure(figsize=(2.5 + 3.2 * len(measures), 0.9 + 0.28 * sum(heights)), layout="constrained")
-    grid = figure.add_gridspec(len(heights), len(measures), height_ratios=heights)
-    panels = [figure.add_subplot(grid[0, column]) for column in range(len(measures))]
-    for axes in panels[1:]:
-        axes.sharey(panels[0])
-        axes.tick_params(labelleft=False)
+    columns = min(len(measures), 4)
+    rows = math.ceil(len(measures) / columns)
+    heights = [1 + len(cells)] * rows + ([3 + len(pairs)] if pairs else [])
+    figure = Figure(figsize=(2.5 + 2.6 * columns, 0.9 + 0.28 * sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    panels = [figure.add_subplot(grid[divmod(number, columns)]) for number in range(len(measures))]
+    for number, axes in enumerate(panels):
+        axes.set(yticks=range(len(cells)), yticklabels=names, ylim=(len(cells) - 0.5, -0.5))
+        axes.tick_params(labelleft=number % columns == 0)
     if pairs:
-        _draw_differences(figure.add_subplot(grid[1, :]), pairs, factors, summary["compare"])
+        _draw_differences(figure.add_subplot(grid[-1, :]), pairs, factors, summary["compare"])
     for axes, measure in zip(panels, measures, strict=True):
         for y, row in enumerate(cells):
             if (found := row[measure]) is not None:
@@ -365,7 +367,6 @@ def draw_study(summary: Mapping[str, Any], factors: Sequence[str], measures: Seq
         axes.grid(axis="x", color=_FAINT)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(labelsize=8, length=0)
-    panels[0].set(yticks=range(len(cells)), yticklabels=names, ylim=(len(cells) - 0.5, -0.5))
     _save(figure, path)
 
 
