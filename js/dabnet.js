@@ -102,7 +102,7 @@ class Core {
     if (this.#ended) throw new Error(this.#ended);
     const lent = [];
     const take = (bytes) => {
-      const at = this.#exports.malloc(Math.max(bytes, 1));
+      const at = bytes < 2 ** 32 ? this.#exports.malloc(Math.max(bytes, 1)) : 0;
       if (at === 0) throw new WebAssembly.RuntimeError("out of memory");
       lent.push(at);
       return at;

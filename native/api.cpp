@@ -310,6 +310,11 @@ void dabnet_close(dabnet_model* model) { delete model; }
 
 dabnet_status dabnet_inspect(const void* bytes, size_t size, char** json, char* error, size_t error_size) {
     Problem problem;
+    if (json == nullptr || (bytes == nullptr && size != 0)) {
+        problem.fail(DABNET_BAD_ARGUMENT, "dabnet_inspect takes the bytes of a model, and where to put a text.");
+        return report(problem, error, error_size);
+    }
+    *json = nullptr;
     dabnet::Model model;
     if (!read_model(static_cast<const std::uint8_t*>(bytes), size, model, problem)) {
         return report(problem, error, error_size);

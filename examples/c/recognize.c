@@ -47,16 +47,14 @@ static const char* percent(double share, char text[16]) {
 
 static void print_line(const dabnet_model* model, const char* name, int name_width, int label_width,
                        const size_t* labels, const double* shares, size_t found) {
-    char text[16], line[1024];
+    char text[16];
     const int is_sure = found > 0 && shares[0] >= 0.5;
-    int length =
-        snprintf(line, sizeof line, "%-*s  %-*s  %5s  ", name_width, name, label_width,
-                 is_sure ? dabnet_label(model, labels[0]) : "not sure", is_sure ? percent(shares[0], text) : "");
+    printf("%-*s  %-*s  %5s  ", name_width, name, label_width, is_sure ? dabnet_label(model, labels[0]) : "not sure",
+           is_sure ? percent(shares[0], text) : "");
     for (size_t i = is_sure ? 1 : 0; i < found; ++i) {
-        length += snprintf(line + length, sizeof line - (size_t)length, "%s %s%s", dabnet_label(model, labels[i]),
-                           percent(shares[i], text), i + 1 < found ? ", " : "");
+        printf("%s %s%s", dabnet_label(model, labels[i]), percent(shares[i], text), i + 1 < found ? ", " : "");
     }
-    puts(line);
+    puts("");
 }
 
 int main(int count, char** arguments) {

@@ -365,3 +365,64 @@ def test_later_methods_answer_the_same_in_the_runtime(changes: dict[str, Any]) -
         optimizer.step()
         dabnet.constrain_(net, centre=False, progress=step / 3)
     assert_same(unsettle(net, x), x)
+
+
+class InPlace(nn.Module):
+    """Changes values in place that it uses again."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.relu, self.how = nn.ReLU(inplace=True), how
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        if self.how == "module":
+            z = self.relu(y)
+            y = self.second(z) + y
+        elif self.how == "function":
+            z = F.relu(y, True)
+            y = self.second(z) + y
+        elif self.how == "method":
+            y.relu_()
+            y = self.second(y)
+        elif self.how == "sum":
+            z = self.second(y)
+            z.add_(y)
+            y = z
+        elif self.how == "two names":
+            same = y
+            y += self.second(y)
+            y = y + same
+        return torch.add(input=y, other=y).mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize("how", ["module", "function", "method", "sum", "two names"])
+def test_what_is_changed_in_place_is_exported_as_torch_has_it_or_refused(how: str) -> None:
+    net = InPlace(how).eval()
+    if how == "two names":  # the trace does not tell them apart
+        with pytest.raises(UnsupportedError, match=r"write x = x \+ y instead of x \+= y"):
+            lower(net, (1, 8, 8))
+        return
+    sketches = torch.rand(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    packed = Session(lower(net, (1, 8, 8)).model).run(sketches.numpy())
+    torch.testing.assert_close(torch.from_numpy(packed), net(sketches).detach(), rtol=1e-5, atol=1e-6)
+    assert verify(net, lower(net, (1, 8, 8)).model, sketches).is_fine
+
+
+def test_layers_that_do_more_than_they_show_are_refused() -> None:
+    layer = BinaryConv2d(4, 8, 3)
+    layer.keeps_weights_real = True
+    with pytest.raises(UnsupportedError, match="first stage of its training"):
+        lower(nn.Sequential(nn.Conv2d(1, 4, 3), layer), (1, 8, 8))
+    hooked = nn.Conv2d(1, 4, 3)
+    hooked.register_forward_hook(lambda _module, _inputs, output: 2 * output)
+    with pytest.raises(UnsupportedError, match="has a forward hook"):
+        lower(nn.Sequential(hooked), (1, 8, 8))
+
+    class Mine(BinaryConv2d):
+        def forward(self, x: Tensor) -> Tensor:
+            return 2 * super().forward(x)
+
+    with pytest.raises(UnsupportedError, match="is a Mine, and packed models have none"):
+        lower(nn.Sequential(nn.Conv2d(1, 4, 3), Mine(4, 8, 3)), (1, 8, 8))

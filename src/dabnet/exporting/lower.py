@@ -51,6 +51,7 @@ def lower(
         graph = _trace(net, size)
         start = NodeDraft(Node, [], GraphValue(next(iter(graph.graph.nodes)).name), "")
         last = Walk(graph, start).run()
+        _check_trace(net, graph, size)
     order = _merge(last)
     numbers = {draft: number for number, draft in enumerate([start, *order])}
     nodes = tuple(_make_node(draft, [numbers[before] for before in draft.inputs]) for draft in order)
@@ -91,6 +92,19 @@ def _trace(net: nn.Module, size: tuple[int, int, int]) -> fx.GraphModule:
             f"the network does not take sketches of {'x'.join(map(str, size))} ({_short(problem)})."
         ) from None
     return graph
+
+
+def _check_trace(net: nn.Module, graph: fx.GraphModule, size: tuple[int, int, int]) -> None:
+    """Refuse a network that does something which its trace does not show, such as `x += y` where x has two names."""
+    like = next(net.parameters(), torch.zeros(0))
+    x = torch.rand(2, *size, generator=torch.Generator().manual_seed(0)).to(like.device, like.dtype)
+    with torch.no_grad():
+        mine, traced = net(x.clone()), graph(x.clone())
+    if not torch.allclose(mine, traced, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise UnsupportedError(
+            "the network answers otherwise than the steps that it goes through: if it changes a value in place that it "
+            "uses again, write x = x + y instead of x += y."
+        )
 
 
 def _merge(last: NodeDraft) -> list[NodeDraft]:

@@ -20,7 +20,7 @@ from dabnet.binarizers.activations import LevelSign, RSign, Sign, WholeNumbers
 from dabnet.errors import UnsupportedError
 from dabnet.exporting.thresholds import Thresholds
 from dabnet.networks.activations import RPReLU
-from dabnet.networks.layers import BinaryConv2d, BinaryLayer
+from dabnet.networks.layers import BinaryConv2d, BinaryLayer, BinaryLinear
 from dabnet.packed import nodes
 from dabnet.packed.nodes import Node
 
@@ -80,13 +80,26 @@ class Walk:
                 answer = self.draft_of(node, node.args[0])
             elif _shape(node) is not None:
                 self.made[node] = self._translate(node)
+                if self._is_inplace(node):  # whoever takes what it changed takes what it made
+                    self.made[self.argument(node, 0, "input", None)] = self.made[node]
         return answer
+
+    def _is_inplace(self, node: fx.Node) -> bool:
+        if node.op == "call_module":
+            return bool(getattr(self.modules[str(node.target)], "inplace", False))
+        if node.op == "call_method":
+            return str(node.target).endswith("_")
+        if node.kwargs.get("inplace") or str(getattr(node.target, "__name__", "")).endswith("_"):
+            return True
+        return node.target in (F.relu, F.relu6, F.hardtanh, F.dropout) and True in node.args
 
     def _translate(self, node: fx.Node) -> NodeDraft:
         if node.op == "call_module":
             module = self.modules[str(node.target)]
-            if isinstance(module, BinaryLayer):
-                return _binary_layer(self, node, module)
+            if module._forward_hooks:
+                raise self.unsupported(node, "has a forward hook")
+            if type(module) in (BinaryConv2d, BinaryLinear):
+                return _binary_layer(self, node, cast("BinaryLayer", module))
             if type(module) in MODULES:
                 return MODULES[type(module)](self, node, module)
             raise UnsupportedError(
@@ -200,6 +213,8 @@ def _binary_layer(walk: Walk, node: fx.Node, layer: BinaryLayer) -> NodeDraft:
     name = _name(node)
     if not layer.has_binary_weights:
         raise walk.unsupported(node, "multiplies signs by real weights")
+    if layer.keeps_weights_real:
+        raise walk.unsupported(node, "still has real weights, in the first stage of its training")
     if layer.has_signs:
         before = NodeDraft(
             nodes.Sign, [before], GraphValue(node.name, "input"), name, thresholds=_thresholds(walk, node, layer)
@@ -399,7 +414,7 @@ def _mean(walk: Walk, node: fx.Node) -> NodeDraft:
 
 
 def _add(walk: Walk, node: fx.Node) -> NodeDraft:
-    terms = [node.args[0], walk.argument(node, 1, "other", None)]
+    terms = [walk.argument(node, 0, "input", None), walk.argument(node, 1, "other", None)]
     if node.kwargs.get("alpha", 1) != 1 or len({_shape(term) for term in terms if isinstance(term, fx.Node)}) != 1:
         raise walk.unsupported(node, "adds things of different shapes")
     return NodeDraft(nodes.Add, [walk.draft_of(node, term) for term in terms], GraphValue(node.name), _name(node))

@@ -235,23 +235,28 @@ class _Recorder(fx.Interpreter):
         layer = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
         if isinstance(layer, BinaryLayer) and layer.quantize_input is not None:
             (x,), _ = self.fetch_args_kwargs_from_env(n)
-            self.found[GraphValue(n.name, "input")] = layer.integer_input(x)[0].cpu().numpy()
+            self.found[GraphValue(n.name, "input")] = _copied(layer.integer_input(x)[0])
         if isinstance(layer, RPReLU):
             (x,), _ = self.fetch_args_kwargs_from_env(n)
             shifted, bent = layer.shift(x), layer.bend(layer.shift(x))
             self.found[GraphValue(n.name, "shifted")], self.found[GraphValue(n.name, "bent")] = (
-                shifted.cpu().numpy(), bent.cpu().numpy()
+                _copied(shifted), _copied(bent)
             )  # fmt: skip
         result = super().run_node(n)
         if isinstance(result, Tensor):
-            self.found[GraphValue(n.name)] = result.cpu().numpy()
+            self.found[GraphValue(n.name)] = _copied(result)
         return result
+
+
+def _copied(tensor: Tensor) -> NDArray[Any]:
+    """Return its numbers as they are now: the next step may change them in place."""
+    return tensor.detach().cpu().numpy().copy()
 
 
 def _torch_values(lowered: Lowered, x: NDArray[np.float32]) -> Values:
     """Return torch's own value for each of the packed model's."""
     recorder = _Recorder(lowered.graph)
-    recorder.run(torch.from_numpy(x))
+    recorder.run(torch.from_numpy(x.copy()))
     shapes = dict(zip(lowered.origins, lowered.model.shapes, strict=True))
     return {origin: recorder.found[origin].reshape(len(x), *shape[:3]) for origin, shape in shapes.items()}
 
