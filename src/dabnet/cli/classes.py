@@ -65,7 +65,7 @@ def nearest(text: str, labels: list[str]) -> list[str]:
 def _print(labels: list[str], *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(labels, indent=2))
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         for line in in_columns([printable(label, width) for label in labels], width):
             typer.echo(line)

@@ -21,7 +21,7 @@ from dabnet.runtime.session import DEFAULT_MAX_WORK
 from dabnet.sketches.stream import stream_drawings
 
 if TYPE_CHECKING:
-    from io import BufferedReader
+    from io import BufferedReader, BytesIO
 
     from dabnet.runtime.recognizer import Answer
     from dabnet.sketches.batch import Batch
@@ -118,7 +118,7 @@ def recognize_files(settings: Settings) -> int:
     count = failed = 0
     print_batch = _print_json if as_json else _Table(recognizer).print
     begun = time.monotonic()
-    for batch in stream_drawings(files, cast("BufferedReader", sys.stdin.buffer), threads, skipped):
+    for batch in stream_drawings(files, _standard_input(), threads, skipped):
         with ending_at_once():
             found = _recognize(recognizer, batch, top, min_confidence)
         print_batch(found)
@@ -218,9 +218,16 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %" if share >= 0.01 else "<1 %"
 
 
+def _standard_input() -> BufferedReader | BytesIO:
+    """Return standard input; it is empty where there is none, as for what cron starts."""
+    import io
+
+    return cast("BufferedReader", sys.stdin.buffer) if sys.stdin is not None else io.BytesIO()
+
+
 def _report_progress(count: int, seconds: float) -> None:
     """Say on standard error how far it is, where that is a terminal and the answers go elsewhere; nothing for 0."""
-    if sys.stderr.isatty() and not sys.stdout.isatty():
+    if sys.stderr is not None and sys.stderr.isatty() and not (sys.stdout and sys.stdout.isatty()):
         words = f"{count:,} drawings, {count / max(seconds, 1e-9):,.0f} per second" if count else ""
         sys.stderr.write(f"\r{words}\x1b[K")
         sys.stderr.flush()

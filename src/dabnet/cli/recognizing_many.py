@@ -59,7 +59,7 @@ def recognize_many(settings: ManySettings) -> None:
     check_folder(folder)
     planned = load("dabnet.distributed.partitions").plan_partitions(settings.files, folder, settings.partition)
     folder.mkdir(parents=True, exist_ok=True)
-    with only_writer(folder):
+    with only_writer(folder / SUMMARY):
         for left in folder.glob(".dabnet-*.writing"):  # by a worker that was killed
             with suppress(OSError):
                 left.unlink()

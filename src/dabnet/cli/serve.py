@@ -19,7 +19,7 @@ def serve(
     threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
     batch: Annotated[int, typer.Option(help="Drawings that run together at most, when many come.", min=1)] = 8,
     queue: Annotated[int, typer.Option(help="Requests that may wait; more are answered 503 at once.", min=1)] = 64,
-    max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1)] = 8,
+    max_body: Annotated[float, typer.Option(help="Megabytes that a picture's file may have.", min=0.1, max=1e6)] = 8,
     body_seconds: Annotated[
         float, typer.Option(help="Seconds that a request may take to come in, and its answer to be read.", min=0.1)
     ] = 10,
@@ -29,7 +29,9 @@ def serve(
     max_connections: Annotated[
         int, typer.Option(help="Connections at a time; one more, and the one that waits longest is closed.", min=1)
     ] = 512,
-    max_held: Annotated[float, typer.Option(help="Megabytes that all uploads may have together.", min=1)] = 256,
+    max_held: Annotated[
+        float, typer.Option(help="Megabytes that all uploads may have together.", min=1, max=1e9)
+    ] = 256,
     stuck_seconds: Annotated[
         float, typer.Option(help="Seconds after which /healthz says that a thread is stuck.", min=0.1)
     ] = 30,

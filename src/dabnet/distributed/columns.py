@@ -87,9 +87,8 @@ class _Bytes(NamedTuple):
     values: pa.Array
 
     def add(self, row: int, batch: Batch) -> None:
-        value = self.values[row].as_py()
-        # Never a text, which would be the path of a file.
-        batch.try_to_add(ROW, value.encode() if isinstance(value, str) else value)
+        # Never a text, which would be the path of a file, and need not be valid.
+        batch.try_to_add(ROW, self.values[row].as_buffer().to_pybytes())
 
 
 class _Strokes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dabnet._text import encodable
 from dabnet.distributed.recognize_batch import answer_schema
 from dabnet.errors import InputError
 from dabnet.sketches.files import parse_json
@@ -221,6 +222,6 @@ def _fields(line: bytes) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name in ("key_id", "word", "countrycode", "timestamp"):
         value = record.get(name) if isinstance(record, dict) else None
-        fields[name] = str(value) if isinstance(value, int) else value if isinstance(value, str) else None
+        fields[name] = str(value) if isinstance(value, int) else encodable(value) if isinstance(value, str) else None
     recognized = record.get("recognized") if isinstance(record, dict) else None
     return {**fields, "recognized": recognized if isinstance(recognized, bool) else None}

@@ -66,7 +66,7 @@ def _check_address(address: str) -> None:
         raise InputError(f"'{address}' is not a cluster's address: write it as HOST:PORT, such as 127.0.0.1:6379.")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, OverflowError) as problem:
+    except (OSError, OverflowError, UnicodeError) as problem:
         raise InputError(f"cannot reach a Ray cluster at '{address}' ({problem}): is it up?") from None
 
 

@@ -200,8 +200,8 @@ def _is_several(drawing: Any) -> bool:
     if isinstance(first, np.ndarray):
         return first.ndim != 2 or first.shape[1] != 2
     if not isinstance(first, list | tuple):
-        return isinstance(first, Sketch | str | os.PathLike | bytes | Image.Image)
-    stroke = first[0] if len(first) else ()
+        return isinstance(first, Sketch | str | os.PathLike | bytes | bytearray | memoryview | dict | Image.Image)
+    stroke = next((each for each in first if not hasattr(each, "__len__") or len(each)), ())
     if isinstance(stroke, np.ndarray):
         return stroke.ndim == 2
     return isinstance(stroke, list | tuple) and len(stroke) > 0 and np.ndim(stroke[0]) > 0

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from dabnet.errors import DownloadError
+from dabnet.sketches.alone import only_writer
 from dabnet.sketches.download_part import CHUNK, Origin, Part, Sums
 
 if TYPE_CHECKING:
@@ -87,12 +88,13 @@ def download(
     with _disk_errors(target):
         if target.exists():
             return _check_existing(target, checksums, expected_bytes)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.recall()
-    _fetch(part, progress, timeout, attempts)
-    with _disk_errors(target):
-        _check_part(part, checksums)
-        part.become(target)
+    with only_writer(target):  # two that append to one part would spoil it
+        with _disk_errors(target):
+            part.recall()
+        _fetch(part, progress, timeout, attempts)
+        with _disk_errors(target):
+            _check_part(part, checksums)
+            part.become(target)
     return Download(target, part.have, part.sums.digest("sha256"), part.resumed_from)
 
 

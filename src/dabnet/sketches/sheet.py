@@ -25,7 +25,7 @@ class SheetRow(NamedTuple):
 
 def draw_sheet(rows: Sequence[SheetRow]) -> Image.Image:
     """Draw rows of drawings under each other, black on white, each with its title to the left."""
-    size = max(image.shape[0] for row in rows for image in row.images)
+    size = max((image.shape[0] for row in rows for image in row.images), default=96)
     gap, font = size // 12, ImageFont.load_default(max(11, size // 6))
     small = ImageFont.load_default(max(9, size // 8))
     margin = 2 * gap + int(max(font.getlength(_shorten(row.title)) for row in rows))

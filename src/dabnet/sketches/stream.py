@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -107,7 +109,7 @@ def _read_sources(
     for source in sources:
         if source == STANDARD_INPUT:
             yield from _read_open(source, standard_input, threads)
-        elif Path(source).is_dir():
+        elif os.path.isdir(source):  # noqa: PTH112  # a path's own method raises for names that are too long
             yield from _read_folder(Path(source), threads, skipped)
         else:
             yield from _read_file(Path(source), threads)
@@ -148,7 +150,7 @@ def _read_file(path: Path, threads: int) -> Iterator[Item | Batch]:
 def _read_open(name: str, file: BufferedReader | BytesIO, threads: int) -> Iterator[Item | Batch]:
     """Read a file of any kind that comes in a stream: a drawing per line if its first line is one, else one drawing."""
     first = file.readline(MAX_TEXT_BYTES + 1)
-    if first.lstrip()[:1] in (b"[", b"{"):
+    if first.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"[", b"{"):
         try:
             parse_json(first)
         except InputError:  # JSON on several lines, perhaps

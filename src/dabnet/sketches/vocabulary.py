@@ -83,7 +83,7 @@ def spelling(name: str) -> str:
 def load_vocabulary(source: str | Path) -> Vocabulary:
     """Read a vocabulary from a file, or one that ships with the package by its name."""
     path = Path(source)
-    if not path.exists():
+    if not path.is_file():
         shipped = Path(str(resources.files("dabnet") / "vocabularies"))
         names = sorted(file.stem for file in shipped.glob("*.toml"))
         if str(source) not in names:

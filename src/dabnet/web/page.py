@@ -88,16 +88,18 @@ def single_page(min_confidence: float, model: bytes) -> bytes:
 
 def write_folder(folder: Path, contents: dict[str, bytes]) -> None:
     """Write files into a folder that is new or empty; it is there whole or not at all."""
-    beside = beside_name(folder)
+    beside = beside_name(folder.absolute())
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"'{folder}' is there already: choose a folder that is new or empty.")
         beside.mkdir(parents=True)
         for name, content in contents.items():
             (beside / name).write_bytes(content)
-        if folder.exists():
-            folder.rmdir()
-        beside.rename(folder)
+        if folder.exists():  # and may be where the command is run, so it stays
+            for name in contents:
+                (beside / name).rename(folder / name)
+        else:
+            beside.rename(folder)
     except OSError as problem:
         raise cannot_write(folder, problem) from None
     finally:

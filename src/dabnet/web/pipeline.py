@@ -124,6 +124,11 @@ class Pipeline:
 
     def _read_all(self, queue: SimpleQueue[_Job | None]) -> None:
         while (job := queue.get()) is not None:
+            if job.future.done():  # nobody waits for it any more
+                job = None  # nor is its body kept
+                with self._lock:
+                    self._reading -= 1
+                continue
             begun = self._begun[threading.get_ident()] = perf_counter()
             try:
                 job.x = job.read()

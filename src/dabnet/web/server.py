@@ -45,8 +45,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server((address[0], address[1]), family=family, backlog=1024)
-    except OSError as problem:
-        reason = problem.strerror if isinstance(problem, socket.gaierror) else os.strerror(problem.errno or 0)
+    except (OSError, UnicodeError) as problem:
+        if isinstance(problem, UnicodeError):
+            reason: str | None = "no address can be written so"
+        else:
+            reason = problem.strerror if isinstance(problem, socket.gaierror) else os.strerror(problem.errno or 0)
         raise InputError(
             f"cannot listen on {host}, port {port} ({reason}): choose others with --host and --port."
         ) from None

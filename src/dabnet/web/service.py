@@ -7,7 +7,7 @@ import io
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -21,19 +21,20 @@ from dabnet.web.metrics import Metrics
 from dabnet.web.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
     from numpy.typing import NDArray
     from starlette.requests import Request
 
     from dabnet.runtime.recognizer import Recognizer
-    from dabnet.web.pipeline import Ran
 
 TOP = 5
 """Guesses, unless a request asks for another number."""
 MAX_TOP = 1000
 GRACE_SECONDS = 2.0
 """How long drawings may still run after the server was told to stop."""
+
+T = TypeVar("T")
 
 
 class Service:
@@ -70,7 +71,8 @@ class Service:
         async with self._take_in(request) as (body, kind):
             top = _Top(request.query_params.get("top"))
             with self._slot():
-                ran = await self._answer(lambda: self._read(body, kind, top), is_slow=kind != JSON)
+                recognize = self._pipeline.recognize
+                ran = await self._in_time(recognize(lambda: self._read(body, kind, top), is_slow=kind != JSON))
         guesses = self.recognizer.rank(ran.chances, top.value)
         times = {"total": perf_counter() - begun, "read": ran.reading, "wait": ran.waiting, "run": ran.running}
         return {
@@ -79,11 +81,11 @@ class Service:
             "milliseconds": {name: round(seconds * 1e3, 3) for name, seconds in times.items()},
         }
 
-    async def _answer(self, read: Callable[[], NDArray[np.float32]], *, is_slow: bool) -> Ran:
-        """Have a drawing read and run within the time that a request may take."""
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """Wait for what is done for a request as long as that may take."""
         try:
             async with asyncio.timeout(self.limits.run):
-                return await self._pipeline.recognize(read, is_slow=is_slow)
+                return await work
         except (TimeoutError, TimeLimitError):
             sentence = f"the drawing took longer than {self.limits.run:g} s: the model is too large for this server."
             raise RefusedError(504, sentence) from None
@@ -98,7 +100,8 @@ class Service:
         async with self._take_in(request) as (body, kind):
             with self._slot():
                 read = self._pipeline.read
-                return await read(lambda: _to_png(self._read(body, kind, _Top(None))), is_slow=kind != JSON)
+                png = read(lambda: _to_png(self._read(body, kind, _Top(None))), is_slow=kind != JSON)
+                return await self._in_time(png)
 
     def about(self) -> dict[str, Any]:
         """Tell about the model."""

@@ -7,6 +7,7 @@ have `ids` (or `key_ids`) and a `fold` (or `fold3`).
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import zipfile
@@ -69,6 +70,10 @@ class ArraySource(Source):
     def __len__(self) -> int:
         return -(-len(self.rows) // DRAWINGS_PER_PIECE)
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Tell whether work that was begun can go on: with the same drawings."""
+        return {**super().fingerprint(), "rows": hashlib.sha256(self.rows.tobytes()).hexdigest()}
+
     def read(self, piece: int) -> Iterator[Drawing]:
         """Read the drawings of a piece."""
         rows = self.rows[piece * DRAWINGS_PER_PIECE : (piece + 1) * DRAWINGS_PER_PIECE]
@@ -79,7 +84,7 @@ class ArraySource(Source):
                 sketch: Any = self._sketch(int(row))
             except InputError as error:
                 sketch = error
-            name = str(row if ids is None else ids[row])
+            name = str(row) if ids is None else _to_text(ids[row])
             yield Drawing(name, int(archive["labels"][row]), sketch, None if folds is None else int(folds[row]))
 
     def _sketch(self, row: int) -> Sketch:

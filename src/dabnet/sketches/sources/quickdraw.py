@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,12 @@ class QuickDrawSource(Source):
         for entry in itertools.islice(_entries(part), self.limit):
             name = entry.key if entry.key.isdecimal() else f"{part.path.name} {entry.key}"
             yield Drawing(name, part.label, entry.sketch)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Tell whether work that was begun can go on: with the same files, and as many drawings of each."""
+        stats = {path.name: path.stat() for path in dict.fromkeys(piece.path for piece in self.pieces)}
+        files = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()]
+        return {**super().fingerprint(), "limit": self.limit, "files": files}
 
     @property
     def skipped(self) -> list[str]:

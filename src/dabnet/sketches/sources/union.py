@@ -42,7 +42,8 @@ class UnionSource(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """Tell whether work that was begun can go on."""
-        return {"classes": self.classes, "members": [member.fingerprint() for member in self.members]}
+        members = [member.fingerprint() for member in self.members]
+        return {"classes": self.classes, "labels": self.labels, "members": members}
 
 
 def unite(sources: Sequence[Source], vocabulary: Vocabulary) -> UnionSource:
