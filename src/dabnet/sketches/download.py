@@ -88,6 +88,7 @@ def download(
     with _disk_errors(target):
         if target.exists():
             return _check_existing(target, checksums, expected_bytes)
+        target.parent.mkdir(parents=True, exist_ok=True)
     with only_writer(target):  # two that append to one part would spoil it
         with _disk_errors(target):
             part.recall()
