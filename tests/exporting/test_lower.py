@@ -367,7 +367,7 @@ def test_later_methods_answer_the_same_in_the_runtime(changes: dict[str, Any]) -
     assert_same(unsettle(net, x), x)
 
 
-class InPlace(nn.Module):
+class ChangesValues(nn.Module):
     """Changes values in place that it uses again."""
 
     def __init__(self, how: str) -> None:
@@ -399,7 +399,7 @@ class InPlace(nn.Module):
 
 @pytest.mark.parametrize("how", ["module", "function", "method", "sum", "two names"])
 def test_what_is_changed_in_place_is_exported_as_torch_has_it_or_refused(how: str) -> None:
-    net = InPlace(how).eval()
+    net = ChangesValues(how).eval()
     if how == "two names":  # the trace does not tell them apart
         with pytest.raises(UnsupportedError, match=r"write x = x \+ y instead of x \+= y"):
             lower(net, (1, 8, 8))
