@@ -190,7 +190,7 @@ def dial_short() -> str:
 
 def short() -> str:
     """Return what the README tells: of activations, and of other engines."""
-    return f"{dial_short()}\n\n{peers()}"
+    return "\n\n".join([dial_short(), peers(), claim()])
 
 
 def table2() -> str:
@@ -305,6 +305,7 @@ def claim() -> str:
 
     around, every = "around blocks", "around convolutions"
     return (
+        "Each claim of the paper is a command that checks it with runs of our own: [the paper reproduced](docs/paper.md). "
         "Its main one does not hold at the scale of two cores. DAB-Net against XNOR-Net, three seeds, TU-Berlin, a "
         f"quarter of ResNet-18's width, in points: in the paper's blocks {gain('centred', around)} (not centred "
         f"{gain('not centred', around)}), with a shortcut around every convolution {gain('centred', every)} (not "
@@ -316,7 +317,6 @@ def claim() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "browser": browser,
-    "claim": claim,
     "dial": dial,
     "engines": engines,
     "models": models,
