@@ -305,7 +305,8 @@ def claim() -> str:
 
     around, every = "around blocks", "around convolutions"
     return (
-        "Each claim of the paper is a command that checks it with runs of our own: [the paper reproduced](docs/paper.md). "
+        "Each claim of the paper is a command that checks it with runs of our own: [the paper "
+        "reproduced](docs/paper.md). "
         "Its main one does not hold at the scale of two cores. DAB-Net against XNOR-Net, three seeds, TU-Berlin, a "
         f"quarter of ResNet-18's width, in points: in the paper's blocks {gain('centred', around)} (not centred "
         f"{gain('not centred', around)}), with a shortcut around every convolution {gain('centred', every)} (not "
