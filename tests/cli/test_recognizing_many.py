@@ -149,7 +149,7 @@ def test_an_output_folder_has_one_command_at_a_time(tmp_path: Path, capsys: pyte
     from dabnet.sketches.alone import only_writer
 
     write_parquet(tmp_path / "a.parquet", 10)
-    with only_writer(tmp_path / "out"):
+    with only_writer(tmp_path / "out" / "_summary.json"):
         assert "another process is writing" in fail(capsys, tmp_path / "a.parquet", "-o", tmp_path / "out")
 
 
