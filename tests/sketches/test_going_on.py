@@ -29,7 +29,7 @@ def test_a_folder_of_lines_is_told_by_its_files_and_its_limit(tmp_path: Path) ->
 
 def test_arrays_are_told_by_the_rows_that_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
-    points, offsets = np.tile(np.float32([[0, 0], [9, 9]]), (6, 1)), np.arange(0, 13, 2)
+    points, offsets = np.tile(np.array([[0, 0], [9, 9]], dtype=np.float32), (6, 1)), np.arange(0, 13, 2)
     strokes = {"points": points, "offsets": offsets, "end_of_stroke": np.tile([False, True], 6)}
     labels, names = np.array([0, 0, 0, 1, 1, 1]), np.array([b"a", b"b", b"c", b"d", b"e", b"f"])
     np.savez(path, labels=labels, class_names=np.array(["cat", "dog"]), ids=names, **strokes)  # type: ignore[arg-type]
